@@ -20,10 +20,10 @@ ROOMS = (
 )  # fmt: skip
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 MOST_LINES = {
-    "core": 500, "rbridge": 850, "running": 500, "privacy": 3450, "measures": 3150,
-    "primitives": 1200, "engines": 1800, "models": 8100, "fitting": 1650, "releases": 2050,
-    "mechanisms": 7200, "tables": 650, "masking": 2900, "studies": 3650, "reports": 4100,
-    "validation": 1850, "cli": 4250,
+    "core": 500, "rbridge": 650, "running": 450, "privacy": 3450, "measures": 3150,
+    "primitives": 1200, "engines": 1800, "models": 8050, "fitting": 1450, "releases": 2050,
+    "mechanisms": 6700, "tables": 650, "masking": 2900, "studies": 3500, "reports": 4100,
+    "validation": 1550, "cli": 4200,
 }  # fmt: skip
 """Of each room: lowered as it shrinks, never raised without another that falls by as much."""
 ARRAYS = (

@@ -100,8 +100,7 @@ def compare(
     show(
         _charges(found),
         _estimates(found),
-        f"\n{found.fits_made} fits made; re-weighting "
-        f"saved {found.table['refits_saved'].sum()} refits by importance estimates",
+        f"\n{found.fits_made} fits made",
         f"{out}/  CONFIDENTIAL, to keep: table.csv, estimates.csv, report.html",
         f"\n{comparing.NOT_COVERED}",
     )
@@ -163,7 +162,6 @@ def curve(
     shifts: str = "0",
     model: str | None = None,
     n_synthetic: int = 20,
-    workers: int = 1,
     engine: str = "auto",
     seed: int | None = None,
     chains: int | None = None,
@@ -185,7 +183,6 @@ def curve(
     grid = _numbers(scales, "--scales"), _numbers(shifts, "--shifts")
     check_output_folder(out, overwrite=overwrite)
     m = check_count(n_synthetic, "--n-synthetic")
-    check_count(workers, "--workers")
     source = read_table(data)
     if model is None:
         chosen = default_model(formula, source.frame)
@@ -201,7 +198,6 @@ def curve(
             engine=engine,
             settings=sampler_settings(chains, warmup, draws, adapt_delta),
             on_not_converged=on_not_converged,
-            workers=workers,
             progress=progress,
         )
     from pyhybrid.reports.comparison import curve_report

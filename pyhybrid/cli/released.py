@@ -15,7 +15,6 @@ from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
 from pyhybrid.cli.tables import SourceTable
-from pyhybrid.core.checks import number_of
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
@@ -188,19 +187,14 @@ def _censored(release: Release) -> str:
 
 
 def _steps_table(path: Reweighted) -> Table:
-    """Steps of a re-weighting, those whose refit an estimate saved among them. Confidential."""
-    title = (
-        f"Re-weighting (confidential): {number_of(path.refits_saved, 'refit')} saved by estimates"
-    )
+    """Steps of a re-weighting. Confidential."""
     start = path.start.bounds
-    first = ["start", "", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", ""]
-    header = ("round", "k", "estimated bound", "bound", "efficiency", "")
-    table = table_of(title, header, [first])
+    first = ["start", "", f"{start.overall:.4f}", f"{start.efficiency:.3f}", ""]
+    header = ("round", "k", "bound", "efficiency", "")
+    table = table_of("Re-weighting (confidential)", header, [first])
     for step in path.steps:
-        verdict = (
-            ("within the bound" if step.accepted else "above it") if step.refitted else "saved"
-        )
-        shown = (step.estimated_bound, step.bound, step.efficiency)
+        verdict = "within the bound" if step.accepted else "above it"
+        shown = (step.bound, step.efficiency)
         cells = ("-" if np.isnan(value) else f"{value:.4f}" for value in shown)
         table.add_row(str(step.round), f"{step.k:.4f}", *cells, verdict)
     return table

@@ -452,7 +452,7 @@ def _release_within(
         refits=refits,
         **fitting,
     )
-    note(f"--epsilon: {len(found.steps)} settings tried")
+    note(f"--epsilon: {len(found.tried)} settings tried")
     release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
     if release.charge.epsilon > target:
         raise BudgetExceeded(

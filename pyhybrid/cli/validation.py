@@ -23,7 +23,7 @@ from pyhybrid.models import Model, Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement.validation import SPEED_HEADER, UNITS, speed_cells
+from pyhybrid.validation.agreement.validation import UNITS
 
 _LONGEST = 24  # characters of a word in the first column
 
@@ -58,7 +58,7 @@ def validate(
     published: Compare the papers' own programs with ours, by each engine at hand.
     supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
     program: With --supplement, FILE.stan, your copy of the program, too.
-    out: Report, an HTML file; its rows where the name ends in .csv, rows and speeds in .json.
+    out: Report, an HTML file; its rows where the name ends in .csv.
     seed: Seed of all random numbers.
     """
     if out is not None:
@@ -103,10 +103,6 @@ def _told(found: agreement.Validation, out: Path | None, *, overwrite: bool) -> 
 def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
     for part in dict.fromkeys(row.part for row in found.rows):
         show(_agreement_table(part, [row for row in found.rows if row.part == part]))
-    if found.speeds:
-        cells = (speed_cells(speed) for speed in found.speeds)
-        title = "Seconds and effective draws"
-        show(table_of(title, SPEED_HEADER, cells, left=("engine",), simple=True))
     for cause in found.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,24 +51,23 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
 
     In the order of the columns; row labels, if they are texts or have a name, under the name of the
     index, or "index"."""
-    if len(table) < _FEWEST:
+    n = len(table)
+    if n < _FEWEST:
         return {}
-    reasons = {}
     others = [place for place, name in enumerate(table.columns) if str(name) not in synthesized]
     # a sample, the same for the same table: about 2000 rows, fewer of a wide table
-    n = len(table)
     size = min(n, max(200, min(_SAMPLE, _CELLS // max(1, len(others)))))
     rows = np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
-    truths = [_Truth(table[name], rows) for name in synthesized if name in table.columns]
+    truths = {name: _truth(table[name]) for name in synthesized if name in table.columns}
+    reasons = {}
     for place in others:
         name = str(table.columns[place])
-        reason = _reason(name, table.iloc[:, place], rows, truths)
-        if reason is not None:
+        if (reason := _reason(name, table.iloc[:, place], rows, truths)) is not None:
             reasons[name] = reason
     free = [place for place in others if str(table.columns[place]) not in reasons]
-    for truth in truths:
-        for name, reason in _of_several(truth, table.iloc[rows, free]).items():
-            reasons.setdefault(name, reason)
+    for name, truth in truths.items():
+        for last, reason in _of_several(name, truth[rows], table.iloc[rows, free]).items():
+            reasons.setdefault(last, reason)
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
         texts, named, reason = _is_text(labels.dtype), labels.name is not None, None
@@ -83,10 +82,21 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     return reasons
 
 
-def _reason(name: str, column: pd.Series, rows: IntArray, truths: Iterable[_Truth]) -> str | None:
-    whole = _hashable(column)
-    sample = whole.iloc[rows]
-    return _looks_like(name, whole, sample) or next(_relations(truths, whole, sample), None)
+def _reason(
+    name: str, column: pd.Series, rows: IntArray, truths: Mapping[str, FloatArray]
+) -> str | None:
+    column = _hashable(column)
+    sample = column.iloc[rows]
+    if (reason := _looks_like(name, column, sample)) is not None:
+        return reason
+    text, values = not pd.api.types.is_numeric_dtype(column.dtype), _numbers(sample)
+    for truth_name, truth in truths.items():
+        if _tells(truth[rows], values, text=text, sample=True) and _tells(
+            truth, _numbers(column), text=text
+        ):
+            whose = f"{truth_name!r}, which is synthesized"
+            return f"it is a function of {whose}, or the other way round"
+    return None
 
 
 def repeated_identifiers(table: pd.DataFrame) -> list[str]:
@@ -96,28 +106,30 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
     found: list[str] = []
     persons: list[IntArray] = []
     codes: dict[str, tuple[IntArray, IntArray]] = {}
-    times: list[tuple[str, IntArray, IntArray]] = []
+    times: dict[str, tuple[IntArray, IntArray]] = {}
     for place, name in enumerate(map(str, table.columns)):
-        values = _hashable(table.iloc[:, place])
-        code, known = pd.factorize(values)
+        code, known = pd.factorize(_hashable(table.iloc[:, place]))
         rows = np.bincount(code[code >= 0])
         n, most = int(rows.sum()), rows.max(initial=0)
         if not 1 < rows.size < n:
             continue
-        times.append((name, code, rows))
+        times[name] = code, rows
         if rows.size < _FEWEST or most * rows.size > _EVEN * n:
             continue
         if names_persons(name):
             found.append(name)
             persons.append(code)
         elif not (_TIME.search(name) or pd.api.types.is_datetime64_any_dtype(known)):
-            codes[name] = (code, rows)
+            codes[name] = code, rows
     for name, (code, rows) in [*codes.items()][:_LOOKED_AT]:
-        if any(_constant_within(own, code) for own in persons):  # such as their age at the start
+        if any(_constant_within(person, code) for person in persons):  # such as age at the start
             continue
-        others = [own for own in times if own[0] != name][:_LOOKED_AT]
-        of_less = (own for own in others if own[2].size < rows.size or _TIME.search(own[0]))
-        if any(_never_share(code, rows, *own[1:]) for own in of_less):
+        others = [item for item in times.items() if item[0] != name][:_LOOKED_AT]
+        if any(
+            _never_share(code, rows, *time)
+            for other, time in others
+            if time[1].size < rows.size or _TIME.search(other)
+        ):
             found.append(name)
     return [str(name) for name in table.columns if str(name) in found]
 
@@ -134,7 +146,10 @@ def _never_share(one: IntArray, of_one: IntArray, other: IntArray, of_other: Int
     if pairs[0] * pairs[1] < -_LOG_CHANCE * n * (n - 1) / 2 or min(one.min(), other.min()) < 0:
         return False
     both = one * of_other.size + other
-    return all(np.unique(own).size == own.size for own in (both[:_SAMPLE], both))
+    return all(np.unique(part).size == part.size for part in (both[:_SAMPLE], both))
+
+
+# --- What a column looks like --------------------------------------------------------------------
 
 
 def _is_text(dtype: Any) -> bool:
@@ -150,33 +165,27 @@ def _only_count(labels: pd.Index) -> bool:
     return bool((np.diff(parts[1].astype(np.float64)) == 1).all())
 
 
-# --- What a column looks like --------------------------------------------------------------------
-
-
 @np.errstate(over="ignore", invalid="ignore")  # of numbers near the ends of floats, and beyond
 def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
-    levels = isinstance(column.dtype, pd.CategoricalDtype)
-    if levels or _is_text(column.dtype):
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or _is_text(dtype):
         return _text_looks_like(name, column, sample)
-    numbers = pd.api.types.is_integer_dtype(column.dtype) or pd.api.types.is_float_dtype(
-        column.dtype
-    )
-    if not numbers:
+    if not (pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype)):
         return None
-    numbers_held = sample.dropna().to_numpy(dtype=np.float64)
-    if numbers_held.size < min(_FEWEST, len(sample)) or (numbers_held % 1 != 0).any():
+    numbers = sample.dropna().to_numpy(dtype=np.float64)
+    if numbers.size < min(_FEWEST, len(sample)) or (numbers % 1 != 0).any():
         return None
-    if _IDENTIFIED.search(name) and np.unique(numbers_held).size > 0.1 * numbers_held.size:
+    if _IDENTIFIED.search(name) and np.unique(numbers).size > 0.1 * numbers.size:
         return "its name suggests an identifier"
-    if np.unique(numbers_held).size < numbers_held.size:
+    if np.unique(numbers).size < numbers.size:
         return None
-    whole = column.dropna().to_numpy(dtype=np.float64)
-    if np.unique(whole).size < whole.size or whole.size < _FEWEST:
+    numbers = column.dropna().to_numpy(dtype=np.float64)
+    if np.unique(numbers).size < numbers.size or numbers.size < _FEWEST:
         return None
-    digits = np.floor(np.log10(np.maximum(np.abs(whole), 1)))
+    digits = np.floor(np.log10(np.maximum(np.abs(numbers), 1)))
     long_numbers = digits.min() == digits.max() >= 5
     # By chance no two of n numbers within a range R agree with probability exp(-n^2 / 2R).
-    if long_numbers or whole.size**2 > 6 * (np.ptp(whole) + 1):
+    if long_numbers or numbers.size**2 > 6 * (np.ptp(numbers) + 1):
         return "it looks like an identifier: no two rows share a number"
     return None
 
@@ -184,26 +193,22 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
 def _texts(column: pd.Series) -> pd.Series:
     """Entries that are there, as they are written; of bytes, which need not be text, too."""
     held = column.dropna()
-    return pd.Series([*map(str, held)], index=held.index, dtype=object)
+    texts = pd.Series([*map(str, held)], index=held.index, dtype=object)
+    return texts[texts != ""]
 
 
 def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     texts = _texts(sample)
-    texts = texts[texts != ""]
-    if len(texts) < _FEWEST:
-        return None
     n_distinct = texts.nunique()
-    many = n_distinct > max(_FEWEST, 0.1 * len(texts))
-    if _NAMED.search(name) and many:
-        return "its name suggests a person's name or address"
-    if _IDENTIFIED.search(name) and many:
-        return "its name suggests an identifier"
-    if not many:
+    if len(texts) < _FEWEST or n_distinct <= max(_FEWEST, 0.1 * len(texts)):
         return None
+    if _NAMED.search(name):
+        return "its name suggests a person's name or address"
+    if _IDENTIFIED.search(name):
+        return "its name suggests an identifier"
     if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    held = _texts(column)
-    if n_distinct == len(texts) and held[held != ""].is_unique:
+    if n_distinct == len(texts) and _texts(column).is_unique:
         return "it looks like an identifier or a name: no two rows share a text"
     if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
@@ -217,55 +222,38 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
 # --- Functions of a synthesized column -----------------------------------------------------------
 
 
-class _Truth:
-    """The true values of a synthesized column, and those of the sample."""
-
-    def __init__(self, column: pd.Series, rows: IntArray) -> None:
-        self.name = str(column.name)
-        self.values = _numbers(_hashable(column))
-        if not pd.api.types.is_numeric_dtype(column.dtype):  # numbers that are held as objects
-            try:
-                numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
-            except OverflowError:  # whole numbers beyond any float are texts
-                numbers = np.full(len(column), np.nan)
-            if np.isfinite(numbers).sum() == column.notna().sum():
-                self.values = numbers
-        self.sample = self.values[rows]
-
-
-def _relations(truths: Iterable[_Truth], column: pd.Series, sample: pd.Series) -> Iterator[str]:
-    """Reasons, one for each synthesized column that `column` reveals."""
-    held = None
-    for truth in truths:
-        text = not pd.api.types.is_numeric_dtype(column.dtype)
-        if not _tells(truth.sample, _numbers(sample), text=text, sample=True):
-            continue
-        held = _numbers(column) if held is None else held
-        if _tells(truth.values, held, text=text):
-            whose = f"{truth.name!r}, which is synthesized"
-            yield f"it is a function of {whose}, or the other way round"
+def _truth(column: pd.Series) -> FloatArray:
+    """The true values of a synthesized column; numbers that are held as objects are numbers."""
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        try:
+            numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
+        except OverflowError:  # whole numbers beyond any float are texts
+            numbers = np.full(len(column), np.nan)
+        if np.isfinite(numbers).sum() == column.notna().sum():
+            return numbers
+    return _numbers(_hashable(column))
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _of_several(truth: _Truth, sample: pd.DataFrame) -> dict[str, str]:
+def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str, str]:
     """A reason for the last of the fewest numbers whose sum or product, each with a coefficient or
     a power, gives the outcome to 1 % of its range in nine of ten rows."""
-    held = {str(name): own.to_numpy(np.float64, na_value=np.nan) for name, own in sample.items()
-            if _only_numbers(own)}  # fmt: skip
+    held = {str(n): column.to_numpy(np.float64, na_value=np.nan) for n, column in sample.items()
+            if _only_numbers(column)}  # fmt: skip
     for of in (np.positive, np.log):
-        y, rest = of(truth.sample), {name: of(own) for name, own in held.items()}
+        y, logs = of(truth), {other: of(x) for other, x in held.items()}
         rows = np.isfinite(y)
-        rest = {n: x for n, x in rest.items() if np.isfinite(x[rows]).sum() > 0.9 * rows.sum()}
-        near = dict([*rest.items()][:_LOOKED_AT])
+        near = {n: x for n, x in logs.items() if np.isfinite(x[rows]).sum() > 0.9 * rows.sum()}
+        near = dict([*near.items()][:_LOOKED_AT])
         rows &= np.all([np.isfinite(x) for x in near.values()], axis=0)
         if rows.sum() < _FEWEST * (len(near) + 2) or not _give(near, y, rows):
             continue
-        for name in [*near]:
-            rest = {other: x for other, x in near.items() if other != name}
+        for one in [*near]:
+            rest = {other: x for other, x in near.items() if other != one}
             near = rest if _give(rest, y, rows) else near
         *parts, last = near
         with_ = f"together with {', '.join(map(repr, parts))} " if parts else ""
-        return {last: f"{with_}it gives the values of {truth.name!r}, which is synthesized"}
+        return {last: f"{with_}it gives the values of {name!r}, which is synthesized"}
     return {}
 
 
@@ -348,9 +336,10 @@ def _chance_of_map(group: FloatArray, values: FloatArray) -> float:
 def _chance_of_order(y: FloatArray, c: FloatArray) -> float:
     """Log of the chance that a random order of c would agree with y as well: exact, for the number
     of rows of each value of y, of c, and of both."""
-    own_y, own_c, pairs = (
-        np.unique(each, axis=0, return_counts=True)[1] for each in (y, c, np.column_stack([y, c]))
+    of_y, of_c, pairs = (
+        np.unique(values, axis=0, return_counts=True)[1]
+        for values in (y, c, np.column_stack([y, c]))
     )
-    agreeing = gammaln(own_y + 1).sum() - gammaln(pairs + 1).sum()
-    orders = gammaln(y.size + 1) - gammaln(own_c + 1).sum()
+    agreeing = gammaln(of_y + 1).sum() - gammaln(pairs + 1).sum()
+    orders = gammaln(y.size + 1) - gammaln(of_c + 1).sum()
     return float(math.log(2) + agreeing - orders)

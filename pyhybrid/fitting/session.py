@@ -36,7 +36,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_choice, did_you_mean
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
     ContinuingEngine,
@@ -56,8 +56,6 @@ from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
 from pyhybrid.models.families.amounts import advice_on_unit
-from pyhybrid.models.families.published import remedy_if_published
-from pyhybrid.models.families.regression import advice_on_scale
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.two_block import check_one_block
@@ -295,15 +293,6 @@ class FitSession:
         log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
         return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
 
-    def leveled(self, fit: PosteriorFit, risk: str) -> LipschitzBounds:
-        """What re-weighting levels, by record and overall, nats: the bounds of `fit` under "size",
-        else the range or deviation as in `risks_at`."""
-        if risk == "size":
-            return fit.bounds
-        kept = np.flatnonzero(fit.bounds.kept_draws)
-        by_record = self.risks_at(fit.draws, fit.alpha, risk, kept)
-        return replace(fit.bounds, by_record=by_record, overall=float(by_record.max()))
-
     def cap_of(self, cap: float | Cap | None) -> Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""
         if cap is None:
@@ -311,14 +300,6 @@ class FitSession:
         return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
 
     # --- Fits made, releases made ----------------------------------------------------------------
-
-    def take_fits(self, other: FitSession) -> None:
-        """Take over the fits that a copy of this session has made, in another process perhaps."""
-        self.store.sampled.update(other.store.sampled)
-        self.store.bounds.update(other.store.bounds)
-        self.store.exact.update(other.store.exact)
-        for stream, draws in other.store.released.items():
-            self.store.released[stream] = max(draws, self.releases_of(stream), key=len)
 
     def releases_of(self, stream: str) -> tuple[int, ...]:
         """Draws of each release made from this session under one name of streams, in order: two
@@ -368,9 +349,9 @@ class FitSession:
             check_one_block(self.bound)
         fits = {}
         for block in self.bound.blocks:
-            own = replace(self, bound=block.bound, streams=self.streams.child(block.name))
+            alone = replace(self, bound=block.bound, streams=self.streams.child(block.name))
             start = None if warm_start is None else warm_start.of_block(block.name)
-            fits[block.name] = own._sample_one(
+            fits[block.name] = alone._sample_one(
                 alpha[block.at], None, f"{label}, {block.name}", start
             )
         draws = Draws.of_blocks({name: fit[0] for name, fit in fits.items()})
@@ -399,7 +380,6 @@ class FitSession:
                 more = ", max_draws above draws to let chains go on"
             whose = f"{', '.join(self.bound.synthesized)}: {label}"
             message = f"{whose} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
-            message += remedy_if_published(self.bound.program.name)
             if self.on_not_converged == "raise":
                 raise NotConverged(
                     f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
@@ -428,8 +408,6 @@ class FitSession:
         if settings.warmup < self.settings.warmup:  # a step adapted in so few is often too large
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         if not diagnostics.converged:
-            if advice := advice_on_scale(self.bound):
-                warnings.warn(advice, stacklevel=2)
             draws, diagnostics = self._chains(data, second, None, f"{label}, again")
             draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
         return draws, replace(diagnostics, attempts=2)
@@ -476,20 +454,14 @@ class FitSession:
         warm_start: WarmStart | None,
         label: str,
     ) -> tuple[Draws, Diagnostics]:
-        try:
-            draws = self.engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("posterior"),
-                settings=settings,
-                warm_start=warm_start,
-                progress=self.steps_of(label),
-            )
-        except SamplingError as error:
-            instead = remedy_if_published(self.bound.program.name)
-            if not instead:
-                raise
-            raise SamplingError(f"{error}{instead}") from error
+        draws = self.engine.sample(
+            self.bound.program,
+            data,
+            seed=self.streams.engine_seed("posterior"),
+            settings=settings,
+            warm_start=warm_start,
+            progress=self.steps_of(label),
+        )
         return draws, self._diagnosed(draws)
 
     def _more(

@@ -24,7 +24,7 @@ from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.clipped_scores import ClippedScores
-from pyhybrid.mechanisms.epsilon_search import meet_epsilon, solve_scale, solve_shift
+from pyhybrid.mechanisms.epsilon_search import meet_epsilon
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.noisy_marginals import NoisyMarginals
 from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
@@ -56,8 +56,6 @@ __all__ = [
     "Truncated",
     "Unweighted",
     "meet_epsilon",
-    "solve_scale",
-    "solve_shift",
 ]
 
 MECHANISMS: Mapping[str, type[PseudoPosteriorMechanism]] = {

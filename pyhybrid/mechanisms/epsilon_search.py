@@ -3,8 +3,8 @@ r"""Any mechanism at a given epsilon: the setting that meets a target epsilon is
 ================== ============================== =============================================
 mechanism          setting                        how
 ================== ============================== =============================================
-LipschitzWeighted  scale, shift                   search on refits, the largest that meets it
-CountWeighted      scale, shift                   search on refits
+LipschitzWeighted  scale                          search on refits, the largest that meets it
+CountWeighted      scale                          search on refits
 ScalarWeighted     its weight                     search on refits
 Truncated          cap                            search on refits
 Censored           epsilon of one draw            target over the draws: strict, no search
@@ -12,24 +12,24 @@ PerturbedHistogram epsilon of one histogram       target over the histograms: st
 ================== ============================== =============================================
 
 A search looks at the confidential data, which no guarantee covers, and the charge says so. Epsilon
-grows with the weights, and so with scale, shift and cap: the value is bracketed and halved, or cut
-by the straight line between the ends, on fits whose weights are taken as fixed. What refits without
-single records add to the charge is then known at the value found, and the search is repeated for a
-target that is smaller by their ratio.
+grows with the weights, and so with scale and cap: an interval is cut by the straight line between
+its ends, or halved, in turn, on fits whose weights are taken as fixed. What refits without single
+records add to the charge is then known at the value found, and the search is repeated for a target
+that is smaller by their ratio.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import check_count, check_finite, check_positive
+from pyhybrid.core.checks import check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.html import bar_in_notebooks, html_rows
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.censored import Censored
 from pyhybrid.mechanisms.mechanism import REFITS
@@ -41,103 +41,38 @@ from pyhybrid.mechanisms.weighted.weight_maps import (
     ScalarWeighted,
     Truncated,
 )
-from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_text
+from pyhybrid.privacy.conversions import epsilon_of_bound
 
 WITH_EPSILON = (Censored, PerturbedHistogram)
 """Mechanisms whose epsilon is given before the data are seen."""
+_SETTINGS: Mapping[type, tuple[str, dict[str, None]]] = {
+    LipschitzWeighted: ("scale", {}),
+    CountWeighted: ("scale", {}),
+    ScalarWeighted: ("target_epsilon", {"target_bound": None}),
+    Truncated: ("cap", {"epsilon": None}),
+}
+"""What is searched for, and what is unset for it."""
 _TOLERANCE = 0.05  # of the target
 _MOST = 0.1  # nats
 _LEAST_WEIGHT = 0.05  # below it posteriors are near the prior, and epsilon rises again
-_SCALES = (0.0, 1.0)
-_SHIFTS = (-1.0, 1.0)
 _ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
 _ROUNDS = 4  # of the search, for what refits add to epsilon
 
 
-@dataclass(frozen=True, kw_only=True)
-class SolutionStep:
-    """One fit of the search: the value tried and the epsilon it has. Confidential."""
-
-    value: float
-    epsilon: float
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
-    """Result of `solve_scale` or `solve_shift`.
-
-    Attributes
-    ----------
-    mechanism : PseudoPosteriorMechanism
-        The one given, with the value found.
-    value : float
-        Scale or shift.
-    epsilon : float
-        What a release of it costs; at most the target. Made with the session's seed: a release
-        under another seed differs by Monte Carlo error.
-    steps : tuple of SolutionStep
-        All fits, in order.
-    session : FitSession
-        Holds the fits, so that ``mechanism.release_from(session, ...)`` needs no new one.
-    """
+    """Result of `meet_epsilon`: the mechanism with the value found of its setting, and what a
+    release of it costs, at most the target. Made with the session's seed: a release under another
+    differs by Monte Carlo error. `tried` has the epsilon at fixed weights of all fits by value, in
+    order. The session holds the fits: ``mechanism.release_from(session, ...)`` needs no new one.
+    Confidential."""
 
     mechanism: PseudoPosteriorMechanism
     value: float
     epsilon: float
-    steps: tuple[SolutionStep, ...]
-    session: FitSession
-
-    def _repr_html_(self) -> str:
-        rows = {
-            "mechanism": self.mechanism.name,
-            "value found": f"{self.value:.4g}",
-            "epsilon of a release": epsilon_text(self.epsilon),
-            "fits made": len(self.steps),
-        }
-        return html_rows("Solution", rows)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Setting:
-    """What is searched for: its name, what to set with it, and where it lies."""
-
-    name: str
-    set_with: Mapping[str, Any]
-    limits: Callable[[PseudoPosteriorMechanism, FitSession], tuple[float, float]]
-
-    def at(self, mechanism: PseudoPosteriorMechanism, value: float) -> PseudoPosteriorMechanism:
-        """The mechanism with the setting at `value`."""
-        return replace(mechanism, **{self.name: value, **self.set_with})
-
-
-def _scalar_limits(mechanism: PseudoPosteriorMechanism, session: FitSession) -> tuple[float, float]:
-    highest = epsilon_of_bound(
-        session.unweighted(draw_quantile=mechanism.draw_quantile).bounds.overall,
-        relation=mechanism.relation,
-        density_above_one=session.bound.density_above_one,
-        safety_factor=mechanism.safety_factor,
-    )
-    return _LEAST_WEIGHT * highest, highest
-
-
-def _cap_limits(mechanism: PseudoPosteriorMechanism, session: FitSession) -> tuple[float, float]:
-    f = session.unweighted(draw_quantile=mechanism.draw_quantile).bounds.by_record
-    finite = f[np.isfinite(f) & (f > 0)]
-    if not finite.size:
-        raise InvalidInput("target_epsilon needs finite bounds of the unweighted fit: found none")
-    return 1e-3 * float(finite.min()), float(finite.max())
-
-
-_SCALE = _Setting(name="scale", set_with={}, limits=lambda mechanism, session: _SCALES)
-_SETTINGS: Mapping[type, _Setting] = {
-    LipschitzWeighted: _SCALE,
-    CountWeighted: _SCALE,
-    ScalarWeighted: _Setting(
-        name="target_epsilon", set_with={"target_bound": None}, limits=_scalar_limits
-    ),
-    Truncated: _Setting(name="cap", set_with={"epsilon": None}, limits=_cap_limits),
-}
+    tried: Mapping[float, float]
+    session: FitSession = field(repr=False)
 
 
 @bar_in_notebooks
@@ -149,6 +84,7 @@ def meet_epsilon(
     tolerance: float | None = None,
     n_draws_released: int = 1,
     max_fits: int = 20,
+    refits: int = REFITS,
     **options: Any,
 ) -> Solution:
     """The largest setting of a local mechanism for which a release costs at most `target_epsilon`.
@@ -168,8 +104,11 @@ def meet_epsilon(
     n_draws_released : int, default 1
         Draws that the release will use.
     max_fits : int, default 20
+        Of one search; what refits add takes a few.
+    refits : int, default 10
+        As of a release.
     **options
-        refits, as of a release; seed, engine, settings, rule, on_not_converged, progress of
+        seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
     Returns
@@ -190,48 +129,31 @@ def meet_epsilon(
     >>> found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
     """
     target = check_positive(target_epsilon, "target_epsilon")
-    setting = _setting_of(mechanism)
     within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
-    return _solved(setting, mechanism, df, target, within, n_draws_released, max_fits, **options)
-
-
-@bar_in_notebooks
-def solve_scale(
-    mechanism: PseudoPosteriorMechanism,
-    df: Any,
-    *,
-    target_epsilon: float,
-    tolerance: float = 0.1,
-    limits: tuple[float, float] = _SCALES,
-    **options: Any,
-) -> Solution:
-    """Largest scale for which a release costs at most `target_epsilon`, within `tolerance`.
-
-    For a mechanism with a `scale`, e.g. ``LipschitzWeighted(model)``; `limits` say where to search.
-    Other parameters, and those in `options`, as in `meet_epsilon`.
-
-    Raises
-    ------
-    InvalidInput
-        If the target cannot be met within `limits`; gives the reachable range.
-    """
-    setting = _given("scale", mechanism, limits)
-    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
-
-
-@bar_in_notebooks
-def solve_shift(
-    mechanism: PseudoPosteriorMechanism,
-    df: Any,
-    *,
-    target_epsilon: float,
-    tolerance: float = 0.1,
-    limits: tuple[float, float] = _SHIFTS,
-    **options: Any,
-) -> Solution:
-    """Largest shift for which a release costs at most `target_epsilon`; see `solve_scale`."""
-    setting = _given("shift", mechanism, limits)
-    return _solved(setting, mechanism, df, target_epsilon, tolerance, **options)
+    check_positive(within, "tolerance")
+    draws = check_count(n_draws_released, "n_draws_released")
+    max_fits = check_count(max_fits, "max_fits")
+    setting = _setting_of(mechanism)
+    session = open_session(mechanism.model.bind(df), **options).by_unit(mechanism.unit)
+    mechanism.check_predictors(session, refits)
+    search = _Search(mechanism=mechanism, session=session, draws=draws, max_fits=max_fits)
+    aim = target
+    for _ in range(_ROUNDS):
+        value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
+        epsilon = search.epsilon_at(value, refits)
+        if epsilon <= target:
+            return Solution(
+                mechanism=search.at(value),
+                value=value,
+                epsilon=epsilon,
+                tried=search.tried,
+                session=session,
+            )
+        aim *= (target - within / 2) / epsilon
+    raise InvalidInput(
+        f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
+        f"epsilon at {setting} = {value:.4g} to {epsilon:g}; give a larger tolerance"
+    )
 
 
 def with_epsilon(mechanism: Any, *, target_epsilon: float, n_draws_released: int = 1) -> Any:
@@ -254,90 +176,61 @@ def with_epsilon(mechanism: Any, *, target_epsilon: float, n_draws_released: int
     return replace(mechanism, epsilon=of_one_draw, cap=None)
 
 
-def _setting_of(mechanism: PseudoPosteriorMechanism) -> _Setting:
-    if type(mechanism) in _SETTINGS:
-        return _SETTINGS[type(mechanism)]
+def _setting_of(mechanism: PseudoPosteriorMechanism) -> str:
     name = type(mechanism).__name__
     if isinstance(mechanism, WITH_EPSILON):
         raise InvalidInput(
             f"target_epsilon of {name} needs no search: its epsilon is given, see with_epsilon"
         )
-    raise InvalidInput(
-        f"target_epsilon must be for a mechanism with a setting that lowers epsilon: {name} has "
-        "none; take LipschitzWeighted, CountWeighted, ScalarWeighted or Truncated"
-    )
+    if type(mechanism) not in _SETTINGS:
+        raise InvalidInput(
+            f"target_epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
+            "has none; take LipschitzWeighted, CountWeighted, ScalarWeighted or Truncated"
+        )
+    return _SETTINGS[type(mechanism)][0]
 
 
-def _given(name: str, mechanism: PseudoPosteriorMechanism, limits: tuple[float, float]) -> _Setting:
-    if name not in {each.name for each in fields(mechanism)}:
-        raise InvalidInput(f"mechanism must have a {name}: {mechanism.name} has none")
-    low, high = (check_finite(limit, "limits") for limit in limits)
-    if not low < high:
-        raise InvalidInput(f"limits must be in ascending order: found {limits}")
-    return _Setting(name=name, set_with={}, limits=lambda mechanism, session: (low, high))
-
-
-def _solved(
-    setting: _Setting,
-    mechanism: PseudoPosteriorMechanism,
-    df: Any,
-    target_epsilon: float,
-    tolerance: float,
-    n_draws_released: int = 1,
-    max_fits: int = 20,
-    *,
-    refits: int = REFITS,
-    **options: Any,
-) -> Solution:
-    """The mechanism at the largest value of the setting found that meets the target."""
-    target = check_positive(target_epsilon, "target_epsilon")
-    tolerance = check_positive(tolerance, "tolerance")
-    draws = check_count(n_draws_released, "n_draws_released")
-    max_fits = check_count(max_fits, "max_fits")
-    session = open_session(mechanism.model.bind(df), **options).by_unit(mechanism.unit)
-    mechanism.check_predictors(session, refits)
-    search = _Search(
-        setting=setting, mechanism=mechanism, session=session, draws=draws, max_fits=max_fits
-    )
-    aim = target
-    for _ in range(_ROUNDS):
-        value = search.largest_within(aim, max(tolerance * aim / target, _ROUNDED))
-        epsilon = search.epsilon_at(value, refits)
-        if epsilon <= target:
-            return Solution(
-                mechanism=setting.at(mechanism, value),
-                value=value,
-                epsilon=epsilon,
-                steps=search.steps,
-                session=session,
-            )
-        aim *= (target - tolerance / 2) / epsilon
-    raise InvalidInput(
-        f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
-        f"epsilon at {setting.name} = {value:.4g} to {epsilon:g}; give a larger tolerance"
-    )
+def _limits(mechanism: PseudoPosteriorMechanism, session: FitSession) -> tuple[float, float]:
+    """Where the setting is searched for."""
+    setting = _setting_of(mechanism)
+    if setting == "scale":
+        return 0.0, 1.0
+    bounds = session.unweighted(draw_quantile=mechanism.draw_quantile).bounds
+    if setting == "target_epsilon":
+        highest = epsilon_of_bound(
+            bounds.overall,
+            relation=mechanism.relation,
+            density_above_one=session.bound.density_above_one,
+            safety_factor=mechanism.safety_factor,
+        )
+        return _LEAST_WEIGHT * highest, highest
+    f = bounds.by_record
+    finite = f[np.isfinite(f) & (f > 0)]
+    if not finite.size:
+        raise InvalidInput("target_epsilon needs finite bounds of the unweighted fit: found none")
+    return 1e-3 * float(finite.min()), float(finite.max())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Search:
     """Fits by value of the setting, and the epsilon of each at fixed weights. Confidential."""
 
-    setting: _Setting
     mechanism: PseudoPosteriorMechanism
     session: FitSession
     draws: int
     max_fits: int
-    found: dict[float, float] = field(default_factory=dict)
+    tried: dict[float, float] = field(default_factory=dict)
 
-    @property
-    def steps(self) -> tuple[SolutionStep, ...]:
-        return tuple(SolutionStep(value=v, epsilon=e) for v, e in self.found.items())
+    def at(self, value: float) -> PseudoPosteriorMechanism:
+        """The mechanism with its setting at `value`."""
+        name, unset = _SETTINGS[type(self.mechanism)]
+        return replace(self.mechanism, **{name: value, **unset})  # type: ignore[arg-type]
 
     def epsilon_at(self, value: float, refits: int = 0) -> float:
         """What a release at this value costs; 0 where all weights are 0."""
-        if refits == 0 and value in self.found:
-            return self.found[value]
-        mechanism = self.setting.at(self.mechanism, value)
+        if refits == 0 and value in self.tried:
+            return self.tried[value]
+        mechanism = self.at(value)
         epsilon = 0.0
         if mechanism.weights(self.session).any():
             path = mechanism.fit(self.session)
@@ -347,33 +240,35 @@ class _Search:
                     self.session, path, n_synthetic=1, n_draws_released=self.draws, refits=refits
                 ).epsilon
         if refits == 0:
-            self.found[value] = epsilon
+            self.tried[value] = epsilon
         return epsilon
 
     def largest_within(self, target: float, tolerance: float) -> float:
         """The largest value tried whose epsilon is in (target - tolerance, target], or the largest
         below where epsilon jumps over that."""
-        low, high = self.setting.limits(self.mechanism, self.session)
-        name = self.setting.name
+        before, (low, high) = len(self.tried), _limits(self.mechanism, self.session)
         if self.epsilon_at(high) <= target:
             return high
         if not 0 <= self.epsilon_at(low) <= target:
             raise InvalidInput(
-                f"target_epsilon must be reachable by {name} in [{low:g}, {high:g}]: epsilon goes "
-                f"from {self.epsilon_at(low):g} to {self.epsilon_at(high):g} there, found "
-                f"{target:g}; change the other options"
+                f"target_epsilon must be reachable by {_setting_of(self.mechanism)} in [{low:g}, "
+                f"{high:g}]: epsilon goes from {self.epsilon_at(low):g} to "
+                f"{self.epsilon_at(high):g} there, found {target:g}; change the other options"
             )
-        narrow, halve = _SMALLEST_BRACKET * (high - low), False
-        while len(self.found) < self.max_fits and high - low > narrow:
+        narrow = _SMALLEST_BRACKET * (high - low)
+        # What was tried for a larger target says where to begin.
+        low = max(value for value, epsilon in self.tried.items() if epsilon <= target)
+        high = min(value for value in self.tried if value > low)
+        halve = False
+        while len(self.tried) - before < self.max_fits and high - low > narrow:
             below, above = self.epsilon_at(low), self.epsilon_at(high)
-            straight = low + (high - low) * (target - tolerance / 2 - below) / (above - below)
-            usable = not halve and math.isfinite(above) and low < straight < high
-            value = straight if usable else (low + high) / 2
-            epsilon = self.epsilon_at(value)
-            if target - tolerance < epsilon <= target:
-                return value
-            halve = not halve
-            low, high = (value, high) if epsilon <= target else (low, value)
+            if target - tolerance < below:
+                return low
+            share = 0.5
+            if not halve and math.isfinite(above):  # halving alone can jump over what is in reach
+                share = (target - tolerance / 2 - below) / (above - below)
+            value, halve = low + share * (high - low), not halve
+            low, high = (value, high) if self.epsilon_at(value) <= target else (low, value)
         if self.epsilon_at(low) > 0:
             return low
         raise InvalidInput(

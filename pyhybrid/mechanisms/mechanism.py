@@ -1,23 +1,18 @@
-"""What every mechanism answers, whether or not it fits a model, and its settings."""
+"""What every mechanism answers, whether or not it fits a model; those that release noisy counts."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
-    check_choice,
     check_count,
     check_draws_released,
-    check_finite,
-    check_fraction,
     check_names,
     did_you_mean,
     not_a_frame,
@@ -27,16 +22,10 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.fitting.session import FitOptions, FitProgress
-from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weight_columns_to_approve
-from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, check_delta
-from pyhybrid.privacy.refits import ACCOUNTINGS
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 
@@ -186,117 +175,6 @@ def check_columns(df: pd.DataFrame, columns: Sequence[str]) -> None:
                 f"{', '.join(str(c) for c in df.columns[:20])}"
                 f"{did_you_mean(column, df.columns)}"
             )
-
-
-@dataclass(frozen=True)
-class MechanismSettings(Mechanism):
-    """Settings of all mechanisms; see
-    `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`."""
-
-    model: Model
-    starts_from_unweighted: ClassVar[bool] = False
-    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
-
-    _: KW_ONLY
-    draw_quantile: float = 1.0
-    relation: str = "remove"
-    safety_factor: float = 1.0
-    reweighting: bool | Reweighting = False
-    unit: str | None = None
-    accounting: str = "lipschitz"
-    delta: float = 1e-6
-    design: str | None = None
-
-    def __post_init__(self) -> None:
-        if not hasattr(self.model, "bind") or isinstance(self.model, type):
-            raise InvalidInput(
-                "model must be a pyhybrid model, such as ph.Poisson('y ~ x'): found "
-                f"{getattr(self.model, '__name__', type(self.model).__name__)}"
-            )
-        self._take_design()
-        check_fraction(self.draw_quantile, "draw_quantile")
-        check_choice(self.relation, "relation", RELATIONS)
-        check_choice(self.accounting, "accounting", ACCOUNTINGS)
-        check_delta(self.delta)
-        if check_finite(self.safety_factor, "safety_factor") < 1:
-            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
-        if self.accounting == "gaussian" and self.draw_quantile < 1:
-            raise InvalidInput(
-                "gaussian accounting needs all draws: leave draw_quantile at 1, or take another "
-                "accounting"
-            )
-        if not isinstance(self.reweighting, (bool, Reweighting)):
-            raise InvalidInput(
-                f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
-            )
-
-        if self.unit is not None and not isinstance(self.unit, str):
-            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
-
-    def _take_design(self) -> None:
-        """Put the model under survey weights."""
-        if isinstance(self.model, SurveyWeighted):
-            if self.design not in (None, self.model.weights):
-                raise InvalidInput(
-                    "design must be the column that the model has its survey weights from: found "
-                    "another; give it once, to the mechanism or to SurveyWeighted"
-                )
-            object.__setattr__(self, "design", self.model.weights)
-        elif self.design is not None:
-            object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
-
-    def private_settings(self) -> dict[str, Any]:
-        """Settings that are confidential: not published, but part of what names the streams."""
-        hidden = (f.name for f in fields(self) if f.metadata.get("confidential"))
-        return {name: getattr(self, name) for name in hidden}
-
-    @property
-    def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, by what the model says of itself, before it is bound."""
-        described = self.model.describe()
-        return (described.get("outcome") or sides_of(str(described["formula"]))[0],)
-
-    def bind(self, df: pd.DataFrame) -> BoundModel:
-        """The model joined to `df`."""
-        return self.model.bind(df)
-
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns that the mechanism itself reads beside its model, by what they are to it."""
-        return {} if self.unit is None else {"unit": (self.unit,)}
-
-    @property
-    def delta_of_charge(self) -> float | None:
-        """Delta that a local release is counted at; None if it is not counted at one."""
-        return self.delta if self.accounting == "gaussian" else None
-
-    @property
-    def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
-        return weight_columns_to_approve(self.model)
-
-    def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism and its model."""
-        settings = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("model", "design")
-            and not f.metadata.get("confidential")
-            and not ("shown" in f.metadata and getattr(self, f.name) == f.default)
-        }
-        plan = self.reweighting
-        settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
-        if isinstance(plan, Reweighting) and plan.risk == "size":  # ... here, too
-            del settings["reweighting"]["risk"]
-        model = self.model.describe()
-        if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
-            settings["unit_of_privacy"] = settings.pop("unit")
-        return {"mechanism": self.name, **settings, **model}
-
-    def stream(self) -> str:
-        """Name of this mechanism's random streams: unlike settings never share one."""
-        settings = [self.describe(), self.private_settings()]
-        text = json.dumps(settings, sort_keys=True)
-        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

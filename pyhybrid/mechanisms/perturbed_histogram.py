@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from pyhybrid.core.checks import (
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
@@ -47,13 +47,6 @@ class BoundHistogram:
     column: pd.Series
     values: Callable[[IntArray, np.random.Generator], npt.NDArray[Any]]
     form: Form | None = None
-    table: pd.DataFrame = field(default_factory=pd.DataFrame)
-    predictors: tuple[str, ...] = ()
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        """The column."""
-        return (str(self.column.name),)
 
     def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
         """The column in its declared form, each value from a cell drawn by `shares` (B,)."""
@@ -71,17 +64,15 @@ class PerturbedHistogram(NoiseMechanism):
     r"""Draw synthetic values from a histogram with Laplace(2 / epsilon) noise on its counts.
 
     The range is cut into equal bins, or the levels of a categorical column are declared, and each
-    count gets noise from OpenDP; negative counts become 0, and counts are normalized to
-    probabilities. A synthetic value is a level drawn with them, or uniform within such a bin. Only
-    the counts read the data: all that follows is post-processing.
+    count gets discrete Laplace noise from OpenDP; negative counts become 0, and counts are
+    normalized to probabilities. A synthetic value is a level drawn with them, or uniform within
+    such a bin. Only the counts read the data: all that follows is post-processing.
 
     The guarantee is strict: it holds for every database of the stated range or levels, at any n,
-    without a sampler. n is public. Under ``replace`` a record lowers one count by 1 and raises
-    another, a sensitivity of 2; under ``remove`` it is 1, and the noise half as large. Each column
-    is drawn by itself: its associations with other columns are lost.
-
-    Noisy counts stay whole numbers: the noise is discrete Laplace of the same scale. Type and
-    decimals of what is released are declared, not read from the column.
+    without a sampler. n is public; type and decimals of what is released are declared. Under
+    ``replace`` a record lowers one count by 1 and raises another, a sensitivity of 2; under
+    ``remove`` it is 1, and the noise half as large. Each column is drawn by itself: its
+    associations with other columns are lost.
 
     Parameters
     ----------
@@ -187,14 +178,7 @@ class PerturbedHistogram(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        settings = asdict(self)
-        if self.levels is None:  # as releases were stored before there were levels
-            del settings["levels"]
-        else:
-            settings["levels"] = list(self.levels)
-        for name, usual in (("relation", "replace"), ("decimals", None)):
-            if settings[name] == usual:
-                del settings[name]
+        settings = {name: value for name, value in asdict(self).items() if value is not None}
         return {"mechanism": self.name, **settings}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -202,50 +186,23 @@ class PerturbedHistogram(NoiseMechanism):
         decimals = self.form_decimals if self.levels is None else None
         return {self.column: Form(levels=self.levels, decimals=decimals)}
 
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns that the mechanism itself reads beside its own, by what they are to it."""
-        return {} if self.unit is None else {"unit": (self.unit,)}
-
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         return check_draws_released(1 if n_draws_released is None else n_draws_released, m)
 
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        return self.make_from(
-            self.bind(df),
-            streams(),
-            n_synthetic=m,
-            n_draws_released=n_draws_released,
-            progress=progress,
-        )
-
-    def make_from(
-        self,
-        bound: BoundHistogram,
-        random: Streams,
-        *,
-        n_synthetic: int,
-        n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None = None,
-        progress: FitProgress | None = None,
-    ) -> Made:
-        """What `release` releases, or a step of a sequence, which is no release by itself.
-
-        `given` are m tables in which other columns were synthesized before.
-        """
+        bound, random = self.bind(df), streams()
         shares = [self._noisy_shares(bound.place) for _ in range(n_draws_released)]
         tables = []
-        for place in range(n_synthetic):
+        for place in range(m):
             rng = random.generator(f"histogram/{place + 1}")
-            known = bound.table if given is None else given[place]
-            drawn = bound.draw(shares[place % n_draws_released], rng)
-            tables.append(joined(known, drawn))
+            tables.append(joined(df, bound.draw(shares[place % n_draws_released], rng)))
             if progress is not None:
-                progress("synthetic data", place + 1, n_synthetic)
-        charge = self._charge(n_synthetic, n_draws_released)
+                progress("synthetic data", place + 1, m)
+        charge = self._charge(m, n_draws_released)
         record = self._record(
-            bound.table,
+            df,
             charge,
             random,
             settings=self.describe(),
@@ -275,7 +232,7 @@ class PerturbedHistogram(NoiseMechanism):
         else:
             bound = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
-        return replace(bound, table=df)
+        return bound
 
     @property
     def _epsilon_of_a_row(self) -> float:
@@ -292,8 +249,7 @@ class PerturbedHistogram(NoiseMechanism):
     def _charge(self, m: int, n_draws_released: int) -> PrivacyCharge:
         fixed, form = "levels were", "the declared levels, in a type that is no function of data."
         if self.levels is None:
-            fixed = "range and the number of bins were"
-            decimals = self.form_decimals
+            fixed, decimals = "range and the number of bins were", self.form_decimals
             numbers = "real" if decimals is None else f"of {decimals} decimals"
             form = f"numbers, {numbers}: declared, and not read from the column."
         return PrivacyCharge.strict(

@@ -23,7 +23,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +79,9 @@ function(files) {
 
 @dataclass(frozen=True, kw_only=True)
 class RStatus:
-    """Versions of R and rpy2, and whether functions of the R package can be called.
-
-    Attributes
-    ----------
-    available : bool
-        True if functions of the R package can be called; rstan is a matter of its own.
-    r_home, r_version, rpy2_version, rstan_version : str
-        Empty where not found.
-    boost : bool
-        True if headers of Boost are there for rstan to compile with.
-    cause, remedy : str
-        Why R cannot be used, and the command that mends it; empty if it can.
-    """
+    """Versions of R, rpy2 and rstan (empty where not found), whether functions of the R package can
+    be called (rstan, and headers of Boost for it to compile with, are matters of their own), and if
+    not, why, and the command that mends it."""
 
     available: bool
     r_home: str = ""
@@ -142,7 +132,18 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
             cause=f"R must start: {r} fails",
             remedy=f"see what `{r} --version` says and install R anew",
         )
-    return _with_rpy2(home, versions)
+    rinterface = _version("rpy2-rinterface") or _version("rpy2")
+    cause, remedy = _why_not(versions, rinterface)
+    return RStatus(
+        available=not cause,
+        r_home=home,
+        r_version=versions["R"],
+        rpy2_version=_version("rpy2") or rinterface,
+        rstan_version=versions.get("rstan", ""),
+        boost=versions.get("boost") == "TRUE",
+        cause=cause,
+        remedy=remedy,
+    )
 
 
 def _program(r_home: str) -> Path:
@@ -157,21 +158,6 @@ def _stdout(command: list[str]) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
-
-
-def _with_rpy2(home: str, versions: dict[str, str]) -> RStatus:
-    rpy2 = _version("rpy2") or _version("rpy2-rinterface")
-    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or rpy2)
-    return RStatus(
-        available=not cause,
-        r_home=home,
-        r_version=versions["R"],
-        rpy2_version=rpy2,
-        rstan_version=versions.get("rstan", ""),
-        boost=versions.get("boost") == "TRUE",
-        cause=cause,
-        remedy=remedy,
-    )
 
 
 def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
@@ -210,13 +196,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def start_r() -> Any:
-    """Start R in this process unless it runs, and return rpy2's low-level interface.
-
-    Raises
-    ------
-    EngineUnavailable
-        If R, rpy2 or what they need is missing; names the cause and the remedy.
-    """
+    """Start R in this process unless it runs, and return rpy2's low-level interface;
+    EngineUnavailable if R, rpy2 or what they need is missing, with the cause and the remedy."""
     status = r_status()
     if not status.available:
         raise EngineUnavailable(str(status))
@@ -232,28 +213,15 @@ def start_r() -> Any:
 def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) -> Any:
     """Call a function of the R package and return its value, as `from_r` gives it.
 
-    Parameters
-    ----------
-    function : str
-        Name of a function of the R package pyhybrid.
-    output : callable, optional
-        Receives what R prints, piece by piece; dropped if omitted.
-    **arguments
-        Its arguments, as `to_r` takes them.
+    `arguments` are as `to_r` takes them; `output` receives what R prints, piece by piece. Warnings
+    of R are Python's, after "R: ".
 
     Raises
     ------
     InvalidInput, EngineUnavailable, SamplingError
-        For R's conditions of the same meaning.
+        For R's conditions of the same meaning, and where R cannot be started.
     RError
         For any other error in R; has R's message.
-    EngineUnavailable
-        If R cannot be started.
-
-    Warns
-    -----
-    UserWarning
-        For every warning in R.
     """
     start_r()
     from rpy2.rinterface_lib import openrlib
@@ -368,10 +336,8 @@ def _unchanged(read: Callable[[], Any], write: Callable[[Any], Any]) -> Iterator
 
 
 def _own_locale() -> contextlib.AbstractContextManager[None]:
-    return _unchanged(
-        lambda: locale.setlocale(locale.LC_ALL),
-        lambda before: locale.setlocale(locale.LC_ALL, before),
-    )
+    write = partial(locale.setlocale, locale.LC_ALL)
+    return _unchanged(lambda: locale.setlocale(locale.LC_ALL), write)
 
 
 def _own_library_path() -> contextlib.AbstractContextManager[None]:
@@ -390,10 +356,8 @@ def _own_library_path() -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def _own_interrupts() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
-        with _unchanged(
-            lambda: signal.getsignal(signal.SIGINT),
-            lambda before: signal.signal(signal.SIGINT, before),
-        ):
+        write = partial(signal.signal, signal.SIGINT)
+        with _unchanged(lambda: signal.getsignal(signal.SIGINT), write):
             yield
         return
     with warnings.catch_warnings():

@@ -55,7 +55,7 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     parts = [
         section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
-            engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
+            engines=list(dict.fromkeys(engines)),
         ),
         _charges(comparison),
         bounds_section("comparison, bounds", releases, in_lines),
@@ -122,12 +122,12 @@ def _charges(comparison: Comparison) -> Section:
             f"{row['lipschitz_bound']:.3f}",
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:,.0f}",
-            f"{row['refits']} / {row['refits_saved']}",
+            str(row["refits"]),
         ]
         for _, row in comparison.table.iterrows()
     ]
     header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
-              "Effective size", "Refits / saved"]  # fmt: skip
+              "Effective size", "Refits"]  # fmt: skip
     table = Table(header=header, rows=rows, numbers=True)
     return section("comparison, charges", tables=[table], title=charges_title(comparison))
 

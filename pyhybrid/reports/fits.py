@@ -117,29 +117,28 @@ def exact_section(exact: ExactPosterior) -> Section:
 
 def reweighting_section(heading: str, path: Reweighted) -> Section:
     """Bounds and weights before and after, and every step of the search. Confidential."""
-    before, after, by_size = path.start, path.fit, path.risk == "size"
-    scatter = None
-    if by_size:
-        scatter = figures.plot_bound_against_weight(
-            after.alpha,
-            after.bounds.by_record,
-            overall=after.bounds.overall,
-            before=(before.alpha, before.bounds.by_record, before.bounds.overall),
-        )
+    before, after = path.start, path.fit
+    scatter = figures.plot_bound_against_weight(
+        after.alpha,
+        after.bounds.by_record,
+        overall=after.bounds.overall,
+        before=(before.alpha, before.bounds.by_record, before.bounds.overall),
+    )
     rows = [
         [
             str(place),
             str(step.round),
             f"{step.k:.4f}",
-            *(number_text(v) for v in (step.estimated_bound, step.bound, step.efficiency)),
-            "saved" if not step.refitted else "yes" if step.accepted else "no",
+            number_text(step.bound),
+            number_text(step.efficiency),
+            "yes" if step.accepted else "no",
         ]
         for place, step in enumerate(path.steps, start=1)
     ]
-    header = ["Step", "Round", "k", "Estimated bound", "Refitted bound", "Efficiency", "Within"]
+    header = ["Step", "Round", "k", "Refitted bound", "Efficiency", "Within"]
     return section(
         "reweighting",
         figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
         tables=[Table(header=header, rows=rows, numbers=True)],
-        heading=heading, before=before.bounds, after=after.bounds, by_size=by_size, risk=path.risk,
+        heading=heading, before=before.bounds, after=after.bounds,
     )  # fmt: skip

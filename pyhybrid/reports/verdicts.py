@@ -416,7 +416,6 @@ def _costs_more(comparison: Comparison) -> list[str]:
             other=other,
             most=epsilon_text(release.charge.epsilon),
             least=epsilon_text(plain.charge.epsilon),
-            risk=release.reweighted.risk,
             counted=COUNTED.get(release.charge.accounting, "by the cap"),
         )
         for name, release in comparison.releases.items()

@@ -1,4 +1,4 @@
-"""Independent tasks in this process, in worker processes, or on any executor.
+"""Independent tasks in this process, or in worker processes.
 
 A task that fails, or whose worker dies, loses nothing but itself.
 
@@ -16,7 +16,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -48,45 +48,14 @@ def run_tasks(
     tasks: Sequence[Task],
     *,
     workers: int = 1,
-    executor: Executor | None = None,
 ) -> Iterator[Done[Task, Result]]:
-    """Yield tasks as they end, failed ones too, from `workers` processes, here in turn with one, or
-    an `executor`, which is not shut down; SamplingError if no process lives to end a task."""
-    if executor is not None:
-        yield from _submitted(function, tasks, executor)
-    elif workers == 1 or len(tasks) < 2:
+    """Yield tasks as they end, failed ones too, from `workers` processes, here in turn with one;
+    SamplingError if no process lives to end a task."""
+    if workers == 1 or len(tasks) < 2:
         for task in tasks:
             yield _attempt(function, task)
     else:
         yield from _in_processes(function, tasks, workers)
-
-
-def finished_tasks(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    what: str,
-    *,
-    workers: int = 1,
-    executor: Executor | None = None,
-    progress: Progress | None = None,
-    label: str = "",
-    before: int = 0,
-) -> Iterator[tuple[Task, Result]]:
-    """Tasks and their results as they end, of `run_tasks`; `what` they are called, a step's `label`
-    for short, and so many were done `before`. The first failure is raised after all have ended."""
-    failures, total, step = [], before + len(tasks), label or what
-    tell = progress or (lambda label, done, total: None)
-    tell(step, before, total)
-    ended_tasks = run_tasks(function, tasks, workers=workers, executor=executor)
-    for done, ended in enumerate(ended_tasks, start=before + 1):
-        if ended.error is None:
-            yield ended.task, ended.result  # type: ignore[misc]
-        else:
-            failures.append(ended)
-        tell(step, done, total)
-    if failures:
-        failures.sort(key=lambda failure: next(k for k, t in enumerate(tasks) if t is failure.task))
-        raise first_failure(failures, what)
 
 
 def named_progress(progress: Progress | None, name: str) -> Progress | None:
@@ -94,15 +63,6 @@ def named_progress(progress: Progress | None, name: str) -> Progress | None:
     if progress is None:
         return None
     return lambda label, done, total: progress(f"{name}: {label}", done, total)
-
-
-def first_failure(failures: Sequence[Done[Task, Result]], what: str) -> Exception:
-    """The error to raise for tasks that failed, after all others have ended."""
-    error = failures[0].error
-    assert error is not None
-    if len(failures) > 1 and isinstance(error, SamplingError):
-        return type(error)(f"{error} ({len(failures)} {what} failed)")
-    return error
 
 
 def _attempt(function: Callable[[Task], Result], task: Task) -> Done[Task, Result]:
@@ -151,7 +111,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def _submitted(
-    function: Callable[[Task], Result], tasks: Sequence[Task], executor: Executor
+    function: Callable[[Task], Result], tasks: Sequence[Task], executor: ProcessPoolExecutor
 ) -> Iterator[Done[Task, Result]]:
     futures: dict[Future[Result], Task] = {}
     left: list[Task] = []

@@ -32,19 +32,8 @@ __all__ = [
     "summarize",
 ]
 
-STUDIES = {
-    study.name: study
-    for study in (
-        STUDY_A,
-        STUDY_B,
-        STUDY_C,
-        STUDY_D,
-        STUDY_E,
-        STUDY_F,
-        STUDY_G,
-        STUDY_H,
-        STUDY_I,
-        STUDY_J,
-    )
-}
+_ALL = (
+    STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_E, STUDY_F, STUDY_G, STUDY_H, STUDY_I, STUDY_J,
+)  # fmt: skip
+STUDIES = {study.name: study for study in _ALL}
 """Studies by name."""

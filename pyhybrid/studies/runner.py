@@ -1,16 +1,10 @@
 """Runs a study, one task per database, and survives interruption.
 
-Every finished database is a small Parquet file of its own, renamed into place, so that a folder
-of results is whole at any moment and can be read with ``pandas.read_parquet(folder / "parts")``. A
-rerun does only what is missing. Each database's random numbers are named by its setting and number:
-the results do not depend on workers, on their order or on interruptions.
-
-======================= =================================================================
-study.json              name, settings, options, seed, version: what the parts belong to
-parts/*.parquet         one file per database
-results.parquet         all rows in order, once every database is finished
-failed.json             databases whose task raised, with the message
-======================= =================================================================
+Every finished database is a small Parquet file in parts/, renamed into place, so that a folder of
+results is whole at any moment; study.json says what the parts belong to, results.parquet has all
+rows once every database is finished, and failed.json the messages of tasks that raised. A rerun
+does only what is missing. Each database's random numbers are named by its setting and number: the
+results do not depend on workers, on their order or on interruptions.
 
 The reproduction table sets results beside published numbers.
 """
@@ -18,6 +12,7 @@ The reproduction table sets results beside published numbers.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -48,20 +43,9 @@ _ERRORS, _DEVIATIONS = 2.0, 3.0  # all numbers of one published database err tog
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StudyResult:
-    """A finished study.
-
-    Attributes
-    ----------
-    study : str
-        Its name.
-    rows : DataFrame
-        Columns setting, replicate, synthesizer, quantity, value; in the order of the tasks.
-    failed : dict of str to str
-        Databases whose task raised, "setting / replicate" to the message. They are not in `rows`
-        and are tried again by the next run into the same folder.
-    header : dict
-        What the results belong to: pyhybrid's version, study, settings, options, seed.
-    """
+    """A finished study: rows of setting, replicate, synthesizer, quantity and value, in the order
+    of the tasks; databases whose task raised, "setting / replicate" to the message, which the next
+    run into the same folder tries again; and what the results belong to."""
 
     study: str
     rows: pd.DataFrame
@@ -121,8 +105,8 @@ def run_study(
     study : Study
         One of `pyhybrid.studies.STUDIES`, or your own.
     out : path
-        New, empty, or of an earlier run of the same study with the same size, seed and version.
-        A run with more replicates goes on from one with fewer.
+        New, empty, or of an earlier run of the same study with the same size, seed and version; one
+        with fewer replicates is gone on with.
     size : {"quick", "paper"} or Size
     replicates : int, optional
         Databases per setting; that of `size` if omitted.
@@ -131,12 +115,10 @@ def run_study(
     engine : str, default "auto"
         See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
     data : path, optional
-        File of records for a study that takes one (E: the February CE file), or that cannot be
-        run without (J: the pseudo registry of [J22]'s supplement). The results belong to its
-        content; they are as confidential as it is, and only their owner can read the folder.
+        File of records for a study that takes one (E), or cannot be run without (J). The results
+        belong to its content, are as confidential, and only their owner can read the folder.
     program : {"default", "published"}
-        Stan program of the study's model: pyhybrid's, or that which the paper prints, for a study
-        that takes one (A to E); same posterior, part of what the results belong to.
+        Stan program of the study's model (A to E): pyhybrid's, or that which the paper prints.
     workers : int, default 1
         Processes; does not change a digit of the results.
     progress : callable, optional
@@ -152,10 +134,10 @@ def run_study(
     """
     if not isinstance(size, Size):
         size = {"quick": study.quick, "paper": study.paper}[check_choice(size, "size", _SIZES)]
-    _check_data(study, data)
+    hashed = _data_hash(study, data)
     if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
         raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
-    options = {**size.options, "engine": resolve_engine(engine).name, **_data_hash(data)}
+    options = {**size.options, "engine": resolve_engine(engine).name, **hashed}
     if program != "default":
         options["program"] = program
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
@@ -188,14 +170,8 @@ def run_study(
 
 
 def load_study(folder: str | os.PathLike[str]) -> StudyResult:
-    """Read what a run has finished so far, also one that was interrupted.
-
-    Raises
-    ------
-    InvalidInput
-        If the folder holds no study, or one of another format. Results of another version of
-        pyhybrid are read, and never added to.
-    """
+    """Read what a run has finished so far, also one that was interrupted, or of another version of
+    pyhybrid; InvalidInput if the folder holds no study, or one of another format."""
     root = Path(folder)
     header = _read_header(root)
     if header is None:
@@ -257,18 +233,16 @@ def _table(task: _Database, measured: Sequence[Measured]) -> pd.DataFrame:
     return table
 
 
-def _check_data(study: Study, data: str | os.PathLike[str] | None) -> None:
-    if data is not None and not study.takes_data:
-        raise InvalidInput(f"study {study.name} simulates its data: give no data")
-    if data is None and study.needs_data:
-        raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give data")
-    if data is not None and study.read_data is not None:
-        study.read_data(data)
-
-
-def _data_hash(data: str | os.PathLike[str] | None) -> dict[str, str]:
+def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, str]:
+    """SHA-256 of the file of records, if there is one, once it is known that the study takes it."""
     if data is None:
+        if study.needs_data:
+            raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give data")
         return {}
+    if not study.takes_data:
+        raise InvalidInput(f"study {study.name} simulates its data: give no data")
+    if study.read_data is not None:
+        study.read_data(data)
     try:
         return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
     except OSError as error:
@@ -368,23 +342,22 @@ class Reproduced:
 
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
-    of_study: Any = {"study": study.name, "source": study.source}
+    line = functools.partial(Reproduced, study=study.name, source=study.source)
     lines = []
     for number in study.published:
         quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
         ours, agrees = _beside(number, summary)
         lines.append(
-            Reproduced(
-                quantity=quantity, published=number.shown, ours=ours, agrees=agrees,
-                why=number.note, **of_study,
+            line(
+                quantity=quantity, published=number.shown, ours=ours, agrees=agrees, why=number.note
             )
         )  # fmt: skip
     for claim in study.claims:
         ours, holds = claim.check(summary)
         lines.append(
-            Reproduced(
+            line(
                 quantity=claim.text, published="stated", ours=ours, agrees=bool(holds),
-                why=claim.note, **of_study,
+                why=claim.note,
             )
         )  # fmt: skip
     return lines

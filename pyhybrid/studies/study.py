@@ -41,22 +41,12 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A number of a paper and the row of the study's summary that stands beside it.
+    """A number of a paper, `shown` as published, and the row of the study's summary beside it.
 
-    Attributes
-    ----------
-    setting, synthesizer, quantity : str
-        Which row.
-    shown : str
-        As published.
-    low, high : float
-        Ours agrees if the mean over databases, give or take 2 Monte Carlo standard errors, overlaps
-        [low, high].
-    one_database : bool
-        The number is that of one database. Ours may then lie anywhere among databases: give or
-        take 3 standard deviations, as all its numbers err together.
-    note : str
-        Why ours may differ: other data, one chain against several, a number read off a figure.
+    Ours agrees if the mean over databases, give or take 2 Monte Carlo standard errors, overlaps
+    [low, high]; beside the number of one database it may lie anywhere among databases: give or take
+    3 standard deviations, as all its numbers err together. A `note` says why ours may differ: other
+    data, one chain against several, a number read off a figure.
     """
 
     setting: str
@@ -71,17 +61,8 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper that is no single number.
-
-    Attributes
-    ----------
-    text : str
-        What is claimed.
-    check : callable
-        From the study's summary to what was found, in words, and whether the claim holds.
-    note : str
-        Why it may fail here.
-    """
+    """A statement of a paper that is no single number; `check` takes the study's summary and gives
+    what was found, in words, and whether the claim holds; a `note` says why it may fail here."""
 
     text: str
     check: Callable[[pd.DataFrame], Found]
@@ -98,44 +79,23 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study of the papers.
+    """A study of the papers, A to J, and its source, a paper and its section.
 
-    Attributes
-    ----------
-    name : str
-        A to J.
-    title, source : str
-        In words; the paper and its section.
-    settings : tuple of str
-        Kinds of database, e.g. sample sizes.
-    measure : callable
-        (setting, streams, options) to rows of `Measured`; at the top level of a module, runs in
-        any process. All its random numbers come from the streams.
-    quick, paper : Size
-        About a minute; the paper's size.
-    takes_data : bool
-        True if it can be run on a file of real records, `options["data"]`.
-    needs_data : str
-        The file that it cannot be run without, and where it is; "" if there is none.
-    read_data : callable, optional
-        Reads the file or refuses it, before anything is run.
-    takes_program : bool
-        True if its model has a published program, `options["program"]`.
-    published, claims : tuple of Published, tuple of Claim
-        What the reproduction table sets beside ours.
+    `measure` gives the rows of one database from its setting, random streams and options; it is at
+    the top level of a module and runs in any process. `quick` takes about a minute.
     """
 
     name: str
     title: str
     source: str
-    settings: tuple[str, ...]
+    settings: tuple[str, ...]  # kinds of database, such as sample sizes
     measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     quick: Size
     paper: Size
-    takes_data: bool = False
-    needs_data: str = ""
-    read_data: Callable[[str | os.PathLike[str]], Any] | None = None
-    takes_program: bool = False
+    takes_data: bool = False  # can be run on a file of real records, `options["data"]`
+    needs_data: str = ""  # the file that it cannot be run without, and where it is
+    read_data: Callable[[str | os.PathLike[str]], Any] | None = None  # before anything is run
+    takes_program: bool = False  # has a published program, `options["program"]`
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
 
@@ -151,20 +111,8 @@ def mean_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over databases with its Monte Carlo standard error, and the range.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Columns setting, replicate, synthesizer, quantity, value.
-
-    Returns
-    -------
-    DataFrame
-        One row per setting, synthesizer and quantity, in order of first appearance: n (databases),
-        mean, mc_error (standard deviation over sqrt(n); missing for one database), lowest,
-        highest.
-    """
+    """Mean over databases with its Monte Carlo standard error (missing for one), and the range,
+    one row per setting, synthesizer and quantity of `rows`, in order of first appearance."""
     grouped = rows.groupby(["setting", "synthesizer", "quantity"], sort=False)["value"]
     table: pd.DataFrame = grouped.agg(["size", "mean", "std", "min", "max"]).reset_index()
     table.columns = pd.Index(

@@ -1,7 +1,6 @@
-"""The curve: equal bounds, numbers recomputed, workers, bad input."""
+"""The curve: equal bounds, numbers recomputed, bad input."""
 
 import stat
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,16 +100,6 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     assert row["error_q90"] == pytest.approx(expected)
 
 
-@pytest.mark.samples
-def test_workers_and_executors_do_not_change_the_results(table: pd.DataFrame) -> None:
-    """Workers sample in processes of their own, where no other draws can be put in their place."""
-    how: Any = {"scales": (1.0, 0.6), **OPTIONS}
-    two = risk_utility_curve(MODEL, table, **how, workers=2)
-    with ThreadPoolExecutor(1) as pool:
-        other = risk_utility_curve(MODEL, table, **how, executor=pool)
-    pd.testing.assert_frame_equal(other.table, two.table, check_exact=True)
-
-
 @pytest.mark.parametrize(("change", "message"), [
     ({"scales": []}, "scales must hold at least one number"),
     ({"scales": "1"}, "scales must be a sequence of numbers"),
@@ -118,7 +107,7 @@ def test_workers_and_executors_do_not_change_the_results(table: pd.DataFrame) ->
     ({"scales": [float("nan")]}, "each of scales must be a finite number"),
     ({"scales": [-1.0]}, "scales must be >= 0"), ({"shifts": ["a"]}, "each of shifts"),
     ({"scales": [0.5], "shifts": [-0.5]}, "at scale 0.5, shift -0.5"),
-    ({"n_synthetic": 0}, "n_synthetic"), ({"workers": 0}, "workers"),
+    ({"n_synthetic": 0}, "n_synthetic"),
     ({"engine": "none"}, "engine must be one of"),
 ])  # fmt: skip
 def test_bad_arguments(table: pd.DataFrame, change: dict[str, Any], message: str) -> None:
@@ -184,7 +173,6 @@ def test_the_command_writes_a_private_folder(
     (["--scales", "1;2"], "--scales must be numbers with commas between"),
     (["--shifts", ""], "--shifts must be numbers"),
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
-    (["--workers", "0"], "--workers must be a whole number >= 1"),
     (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
     (["--engine", "none"], "engine must be one of"),
 ])  # fmt: skip

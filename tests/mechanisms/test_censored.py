@@ -200,12 +200,12 @@ def test_calibrations_survive_the_disk(calibration: Calibration, tmp_path: Path)
     content = json.loads((tmp_path / "cal" / "calibration.json").read_text())
     for change, message in (
         ({"program_sha256": "0" * 64}, "has another hash"),
-        ({"format": 9}, "format 1: found 9"),
+        ({"format": 9}, "format 2: found 9"),
         ({"model": {"model": "Weibull"}}, "must be built in"),
     ):
         (tmp_path / "cal" / "calibration.json").write_text(json.dumps(content | change))
         refuses(message, lambda: Calibration.load(tmp_path / "cal").weights(bound))
-    (tmp_path / "cal" / "draws.csv").unlink()
+    (tmp_path / "cal" / "calibration.json").unlink()
     refuses("must hold a calibration", Calibration.load, tmp_path / "cal")
 
 

@@ -275,21 +275,11 @@ def test_a_calibration_keeps_its_center(negative_binomial: Calibration, tmp_path
     assert (loaded.epsilon, loaded.cap) == (1, negative_binomial.cap)
     again = ph.Censored(calibration=loaded)
     assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
-    (tmp_path / "c" / "frozen.csv").write_text("y,offset\n1.0,0\n")
-    refuses("must hold a calibration, whole", Calibration.load, tmp_path / "c")
-
-
-def test_a_calibration_without_a_center_is_read_as_before(
-    negative_binomial: Calibration, tmp_path: Path
-) -> None:
-    negative_binomial.save(tmp_path / "c")
     path = tmp_path / "c" / "calibration.json"
     content = json.loads(path.read_text())
-    del content["center"], content["epsilon"]
-    path.write_text(json.dumps(content))
-    old = Calibration.load(tmp_path / "c")
-    assert old.center is None
-    assert ph.Censored(calibration=old).theta_ref is None
+    for wrong in ({"y": [1.0]}, {**content["frozen"], "y": content["frozen"]["y"][1:]}):
+        path.write_text(json.dumps(content | {"frozen": wrong}))
+        refuses("calibration, whole|of one length", Calibration.load, tmp_path / "c")
 
 
 def test_a_regression_is_centered_and_sampled_by_chains() -> None:
@@ -359,19 +349,6 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
         own.release(counts(3, 60), **OPTIONS)
 
     refuses(words, released)
-
-
-@pytest.mark.parametrize("public", [False, True])
-def test_a_center_with_frozen_rows_must_be_public(public: bool) -> None:
-    """Of a reference that is not, nothing tells whether it holds the records."""
-    frozen = calibrate(POISSON, counts(4, 60), epsilon=1, public=public,
-                       holds_no_released_record=True, **OPTIONS)  # fmt: skip
-    own: dict[str, Any] = {"epsilon": 1, "inner": ph.Unweighted(POISSON), "check_modes": False}
-    if not public:
-        refuses("give the calibration instead", ph.Censored, POISSON, center=frozen.center, **own)
-        return
-    release = ph.Censored(POISSON, center=frozen.center, **own).release(counts(3, 60), **OPTIONS)
-    assert "is public, or was released before under a separate charge" in release.statement
 
 
 def test_rare_levels_are_kept_in_one_mode() -> None:

@@ -8,14 +8,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import NotConverged, SamplingError
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
-from tests.fits import fit_options
 from tests.models.targets import AtPoints
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
@@ -153,34 +151,3 @@ def test_releases_run_on_it_and_say_so() -> None:
 ])  # fmt: skip
 def test_what_it_cannot_be_is_named(make: Any, words: str) -> None:
     refuses(words, make)
-
-
-INSTEAD = r"leave program= out: stan/poisson\.stan samples the same posterior"
-
-
-def _release(program: str, **options: Any) -> ph.Release:
-    model = ph.Poisson("y ~ z", program=program)  # type: ignore[arg-type]
-    few = fit_options(chains=2, warmup=50, draws=20, refits=0)
-    return ph.Unweighted(model).release(TABLE, seed=1, **few, **options)
-
-
-@pytest.mark.normal_draws
-def test_chains_that_do_not_converge_name_the_default_program() -> None:
-    never = ConvergenceRule(ess_per_chain=1e9)
-    fails(NotConverged, INSTEAD, _release, "published", rule=never)
-    with pytest.raises(NotConverged) as of_default:
-        _release("default", rule=never)
-    assert "same posterior" not in str(of_default.value)
-
-
-@pytest.mark.parametrize("program", ["published", "default"])
-def test_an_engine_that_fails_on_it_names_the_default_program(
-    program: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: Any, **__: Any) -> Any:
-        raise SamplingError("no chain finished")
-
-    monkeypatch.setattr(EmbeddedEngine, "sample", fails)
-    with pytest.raises(SamplingError, match="no chain finished") as told:
-        _release(program)
-    assert ("same posterior" in str(told.value)) == (program == "published")

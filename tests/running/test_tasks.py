@@ -1,18 +1,16 @@
-"""Tasks on processes and executors: what fails loses only itself."""
+"""Tasks on processes: what fails loses only itself."""
 
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.running.tasks import Done, finished_tasks, first_failure, one_blas_thread, run_tasks
+from pyhybrid.running.tasks import Done, one_blas_thread, run_tasks
 from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]
@@ -45,12 +43,9 @@ def _by_task(ended: list[Done[int, int]]) -> dict[int, int | str]:
 
 
 def test_a_task_that_fails_loses_only_itself() -> None:
-    """On workers, and on an executor of the user's, which is not shut down."""
-    with ThreadPoolExecutor(1) as pool:
-        for where in ({"workers": 1}, {"workers": 2}, {"executor": pool}):
-            ended = list(run_tasks(_square_or_fail, TASKS, **where))  # type: ignore[arg-type]
-            assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
-        assert pool.submit(_square_or_fail, 6).result() == 36
+    for workers in (1, 2):
+        ended = list(run_tasks(_square_or_fail, TASKS, workers=workers))
+        assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
 
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:
@@ -87,26 +82,6 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 def test_an_interrupt_is_no_failure_of_a_task() -> None:
     ended = []
     fails(KeyboardInterrupt, "", ended.extend, run_tasks(_interrupted, [1, -1, 2]))
-    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
-        ended.extend(run_tasks(_interrupted, [1, -1, 2], executor=pool))
-
-
-def test_the_first_failure_says_how_many() -> None:
-    one = Done[int, int](task=1, error=SamplingError("no"))
-    assert str(first_failure([one], "fits")) == "no"
-    assert str(first_failure([one, one], "fits")) == "no (2 fits failed)"
-    other = Done[int, int](task=1, error=InvalidInput("bad"))
-    assert first_failure([other, one], "fits") is other.error
-
-
-def test_results_are_counted_as_they_end_and_the_first_failure_is_raised_at_last() -> None:
-    steps: list[Any] = []
-    got: list[Any] = []
-    told = {"progress": lambda *step: steps.append(step), "before": 2}
-    made = finished_tasks(_square_or_fail, TASKS, "fits", **told)
-    fails(SamplingError, "", got.extend, made)
-    assert got == [(2, 4), (3, 9), (4, 16), (5, 25)]
-    assert steps == [("fits", done, 7) for done in range(2, 8)]
 
 
 def _threads() -> list[int]:

@@ -39,7 +39,6 @@ def charge_of_fit(
     delta: float,
     relation: str,
     safety_factor: float,
-    cap: float | None = None,
     n_synthetic: int,
     n_draws_released: int,
 ) -> PrivacyCharge:
@@ -82,7 +81,6 @@ def charge_of_fit(
         bound=overall,
         n_draws=int(fit.bounds.kept_draws.size),
         draw_quantile=fit.bounds.draw_quantile,
-        cap=cap,
         safety_factor=safety_factor,
         density_above_one=bound.density_above_one,
         converged=fit.converged,
@@ -97,7 +95,7 @@ def _facts_of_loss(fit: PosteriorFit, session: FitSession, loss: LocalLoss) -> d
     facts: dict[str, Any] = {"refits": len(loss.refits)}
     alone = [] if loss.refits else sole_informants_of(session)
     if alone:
-        columns = sorted({each.column for each in alone})
+        columns = sorted({one.column for one in alone})
         facts["alone"] = {"records": len(alone), "columns": columns}
     if fit.bounds.draw_quantile < 1:
         facts["failing"] = _delta_of_dropped(fit)
@@ -156,7 +154,7 @@ def charge_of_censored_fit(
     same database, or may have been (`unconfirmed`), those of a neighbor differ, which the cap
     does not bound: the charge stays local. So it does if the draws are not known to come from the
     censored posterior: the chains have not converged, or others ended in another mode. With a
-    `center` ("given", "released", "public" or "reference") a term has either sign: a draw costs
+    `center` ("given", "public" or "reference") a term has either sign: a draw costs
     the length of the cap's interval under `remove` and twice that under `replace`.
     """
     assert fit.cap is not None

@@ -31,21 +31,21 @@ def local_loss(
 ) -> LocalLoss:
     """Own terms of `fit` by record or unit, and so many `refits` of what is `fitted` to the session
     without one, whose losses are those that a share of `delta` exceeds."""
-    own = LocalLoss(
+    terms = LocalLoss(
         lipschitz=session.once(fit.bounds.by_record),
         ranges=session.once(_risks(session, fit, "range")),
         deviations=session.once(_risks(session, fit, "deviation")),
     )
     if not refits:
-        return own
+        return terms
     unweighted = session.unweighted(draw_quantile=fit.bounds.draw_quantile)
     sizes = session.once(_risks(session, unweighted, "size"))
-    chosen = candidates(own.deviations, sizes, refits)
+    chosen = candidates(terms.deviations, sizes, refits)
     return LocalLoss(
-        lipschitz=own.lipschitz,
-        ranges=own.ranges,
-        deviations=own.deviations,
-        refits=tuple(_without(session, fit, unweighted, fitted, place, delta) for place in chosen),
+        lipschitz=terms.lipschitz,
+        ranges=terms.ranges,
+        deviations=terms.deviations,
+        refits=tuple(_without(session, fit, unweighted, fitted, unit, delta) for unit in chosen),
         delta=delta,
     )
 
@@ -60,16 +60,16 @@ def _without(
     fit: PosteriorFit,
     unweighted: PosteriorFit,
     fitted: Fitted,
-    place: int,
+    unit: int,
     delta: float,
 ) -> Refit:
     """What leaves with one record or unit: of the same mechanism on the same data without it."""
-    other = session.without(place, unweighted.draws.warm_start())
+    other = session.without(unit, unweighted.draws.warm_start())
     try:
         refit = fitted(other)
     except (InvalidInput, SamplingError) as error:
         raise SamplingError(
-            f"a refit without {_name(session, place)} must be possible, or its loss is not known: "
+            f"a refit without {_name(session, unit)} must be possible, or its loss is not known: "
             f"{error}; refits=0 takes the weights as fixed"
         ) from error
     weights = fit.alpha - refit.alpha
@@ -79,7 +79,7 @@ def _without(
         total = log_lik.total(weights)
         return np.where(np.isnan(total), np.inf, total)
 
-    return refit_of(change(fit), change(refit), delta=delta, record=place)
+    return refit_of(change(fit), change(refit), delta=delta, record=unit)
 
 
 def sole_informants_of(session: FitSession) -> list[Alone]:
@@ -87,16 +87,16 @@ def sole_informants_of(session: FitSession) -> list[Alone]:
     matrix = session.bound.matrix
     if matrix is None:
         return []
-    found = sole_informants(matrix.X, None if session.units is None else session.owner)
+    informants = sole_informants(matrix.X, None if session.units is None else session.owner)
     return [
-        Alone(whose=_name(session, each.record), column=matrix.named(each.column), share=each.share)
-        for each in found
+        Alone(whose=_name(session, one.record), column=matrix.named(one.column), share=one.share)
+        for one in informants
     ]
 
 
-def _name(session: FitSession, place: int) -> str:
+def _name(session: FitSession, unit: int) -> str:
     """A record by its label; a unit, whose values may be confidential, by its first row."""
     labels = session.bound.table.index
     if session.units is None:
-        return f"record {labels[place]!r}"
-    return f"the {session.unit} of record {labels[session.units.first[place]]!r}"
+        return f"record {labels[unit]!r}"
+    return f"the {session.unit} of record {labels[session.units.first[unit]]!r}"

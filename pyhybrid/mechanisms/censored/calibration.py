@@ -8,24 +8,14 @@ is strict. The reference database itself is not protected by releases of the new
 confirm that it holds none of the records to be released. Without that nothing is strict, as weights
 would depend on other records.
 
-On disk it is one folder of readable files:
-
-================= ===========================================================================
-calibration.json  model, extremes, scale, shift, cap, center, relation, levels, program hash,
-                  provenance
-draws.csv         reference draws of the likelihood's parameters, one column per scalar
-frozen.csv        rows of the reference, of which the excess and the region are made: one line for
-                  each distinct record, its weight, count and center, and what its model reads of
-                  it
-================= ===========================================================================
+On disk it is a private folder with one readable file, calibration.json, whose numbers are exact.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,15 +48,13 @@ from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.registry import described_model
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
-from pyhybrid.privacy.censoring import FrozenRows
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
 from pyhybrid.releases.folder import read_names
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import folder_aside, whole_only
 
 _FEWEST_FOR_VARIANCE = 20
-_VERSION = 1
-_TERMS = ("alpha", "count", "center")
+_VERSION = 2
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
@@ -74,19 +62,11 @@ _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored"
 class Drift:
     """How a new database differs from the reference. Confidential.
 
-    Attributes
-    ----------
-    share_outside : float
-        Share of records whose f lies outside the reference's extremes.
-    censored_then, censored_now : float
-        Share of records that meet the cap under the frozen draws, in the reference and now.
-    distance : float or None
-        From theta_ref to where the new records' likelihood is largest, roughly, in posterior
-        standard deviations of the reference (a reference of the same population is about
-        sqrt(K) away, K parameters); None without a center. Beyond `region` the truth is outside of
-        where draws are made: calibrate on newer records, or with a larger region.
-    region : float or None
-        The center's.
+    Shares of records whose f lies outside the reference's extremes, and that meet the cap under the
+    frozen draws, in the reference and now; and the distance from theta_ref to where the likelihood
+    of the new records is largest, roughly, in posterior standard deviations of the reference (None
+    without a center). A reference of the same population is about sqrt(K) away, K parameters;
+    beyond the center's `region` the truth is outside of where draws are made.
     """
 
     share_outside: float
@@ -103,28 +83,11 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calibration:
-    """Frozen reference of a censored mechanism; made by `calibrate`.
-
-    Attributes
-    ----------
-    model, scale, shift, cap, relation, epsilon, holds_no_released_record
-        As in `calibrate`; the cap M in nats.
-    draws : Draws
-        Parameters of the likelihood only, shape (1, S, *dims) each.
-    lowest, highest : float
-        Extremes of f over the reference database, nats.
-    censored : float
-        Share of the reference's records that meet the cap under the draws.
-    levels : mapping of str to list
-        Levels of categorical predictors, in the order they are coded.
-    columns : tuple of str
-        Names of the columns of the design, in order.
-    program_sha256 : str
-        Hash of the Stan program the draws came from.
-    center : Center or None
-        theta_ref, from which the movement of a term is clipped; None for [C25]'s censoring, and in
-        a calibration of an earlier version.
-    """
+    """Frozen reference of a censored mechanism; made by `calibrate`, whose arguments it keeps:
+    reference draws of the likelihood's parameters, shape (1, S, *dims) each, extremes of f over the
+    reference, nats, the share of its records that meet the cap, levels of categorical predictors in
+    the order they are coded, columns of the design, the hash of the Stan program, and the center
+    that the movement of a term is clipped from; None for [C25]'s censoring."""
 
     model: Model
     draws: Draws
@@ -173,20 +136,17 @@ class Calibration:
             declared = levels_declared(self.model) is not None or column not in levels
             if column in bound.synthesized and declared:
                 continue  # which of them some record has makes no difference
-            if (own := levels.get(column, [])) != known:
-                new = ", ".join([repr(each) for each in own if each not in known][:3])
+            if levels.get(column, []) != known:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(known)} in "
-                    f"its order: found {len(own)}, "
-                    + (f"also {new}; leave out such rows, or the predictor" if new else
-                       "other ones or in another order; make it categorical with those of the "
-                       "file calibration.json")
-                )  # fmt: skip
+                    f"its order: found {len(levels.get(column, []))}, others or in another order; "
+                    "leave such rows or the predictor out, or make it categorical with those of "
+                    "the file calibration.json"
+                )
         if bound.design_columns != self.columns:
             raise InvalidInput(
                 f"predictors must be coded as in the calibration, in {len(self.columns)} columns: "
-                f"found {len(bound.design_columns)}, other ones or in another order; the levels "
-                "are in the file calibration.json"
+                f"found {len(bound.design_columns)}, others or in another order"
             )
 
     def lipschitz(self, bound: BoundModel) -> FloatArray:
@@ -246,7 +206,7 @@ class Calibration:
         return float(np.sqrt(max(spare, 0.0)) / ratio)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the calibration as a folder of readable files (confidential, mode 0700)."""
+        """Write the calibration as a folder with a readable file (confidential, mode 0700)."""
         draws, center = self.draws, self.center
         frozen = None if center is None else center.frozen
         content = {
@@ -255,24 +215,16 @@ class Calibration:
             **{name: getattr(self, name) for name in _NUMBERS},
             "levels": dict(self.levels),
             "columns": self.columns,
-            "shapes": {name: values.shape[2:] for name, values in draws.variables.items()},
+            "draws": {name: draws.flat(name).tolist() for name in draws.variables},
             "provenance": draws.provenance and asdict(draws.provenance),
             "center": None if center is None else center.as_dict(),
-            "frozen_rows": frozen is not None,
+            "frozen": frozen and {name: rows.tolist() for name, rows in vars(frozen).items()},
             "epsilon": self.epsilon,
             "holds_no_released_record": self.holds_no_released_record,
-        }
-        columns = {
-            f"{name}.{place}": column
-            for name in draws.variables
-            for place, column in enumerate(draws.flat(name).reshape(draws.n_draws, -1).T)
         }
         with folder_aside(folder, overwrite=overwrite, private=True) as aside:
             text = json.dumps(content, indent=2) + "\n"
             (aside / "calibration.json").write_text(text, encoding="utf-8")
-            pd.DataFrame(columns).to_csv(aside / "draws.csv", index=False)
-            if frozen is not None:
-                frozen_table(frozen).to_csv(aside / "frozen.csv", index=False)
 
     @staticmethod
     def load(
@@ -293,19 +245,15 @@ class Calibration:
         InvalidInput
             If it is damaged.
         """
-        root = Path(folder)
         with whole_only(folder, "calibration"):
-            content = json.loads((root / "calibration.json").read_text(encoding="utf-8"))
+            text = (Path(folder) / "calibration.json").read_text(encoding="utf-8")
+            content = json.loads(text)
             if content["format"] != _VERSION:
                 raise InvalidInput(
                     f"{folder} must hold a calibration of format {_VERSION}: found "
                     f"{content['format']}"
                 )
-            draws = _read_draws(_exact_numbers(root / "draws.csv").astype(float), content)
-            center, frozen = content.get("center"), None
-            if center is not None and content.get("frozen_rows", True):  # one given has none
-                frozen = read_frozen(_exact_numbers(root / "frozen.csv"), content["columns"])
-            epsilon = content.get("epsilon")
+            center, epsilon = content["center"], content["epsilon"]
             word = content.get("holds_no_released_record", False)
             for name in ("lowest", "highest", "scale", "shift", "censored"):
                 check_finite(content[name], name)
@@ -313,10 +261,10 @@ class Calibration:
             check_choice(content["relation"], "relation", RELATIONS)
             calibration = Calibration(
                 model=described_model(content["model"]),
-                draws=draws,
+                draws=_read_draws(content["draws"], content["provenance"]),
                 levels={name: list(levels) for name, levels in content["levels"].items()},
                 columns=read_names(content, "columns"),
-                center=None if center is None else Center.from_dict(center, frozen),
+                center=None if center is None else Center.from_dict(center, content["frozen"]),
                 epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 **{name: content[name] for name in _NUMBERS},
@@ -485,53 +433,14 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
     return levels
 
 
-# --- Files ---------------------------------------------------------------------------------------
-
-
-def _exact_numbers(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, dtype=str)  # Python reads them exactly, unlike C parsing
-
-
-def _read_draws(table: pd.DataFrame, content: Mapping[str, Any]) -> Draws:
-    values, width = {}, 0
-    for name, shape in content["shapes"].items():
-        size = math.prod(shape)
-        if not 0 < size <= table.shape[1]:
-            raise ValueError(name)
-        columns = np.asarray(table[[f"{name}.{place}" for place in range(size)]], dtype=np.float64)
-        values[name] = columns.reshape(len(table), *shape)
-        width += values[name][0].size  # no draw: IndexError
-    if width != table.shape[1] or not np.isfinite(table.to_numpy()).all():
+def _read_draws(values: Mapping[str, Any], made: Mapping[str, Any] | None) -> Draws:
+    """Draws (S, *dims) by name, all of one length and finite, and what made them."""
+    arrays = {name: np.array(draws, dtype=np.float64) for name, draws in values.items()}
+    if len({len(draws) for draws in arrays.values()}) != 1 or not all(
+        draws.size and np.isfinite(draws).all() for draws in arrays.values()
+    ):
         raise ValueError("draws")
-    made = content["provenance"]
     provenance: Any = made and Provenance(
         **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
     )
-    return frozen_draws(values, provenance)
-
-
-def frozen_table(frozen: FrozenRows) -> pd.DataFrame:
-    """Numbers, as they are written."""
-    terms = {name: getattr(frozen, name) for name in _TERMS}
-    design = {f"X.{place}": column for place, column in enumerate(frozen.X.T)}
-    table: pd.DataFrame = pd.DataFrame({**terms, "y": frozen.y, "offset": frozen.offset, **design})
-    return table
-
-
-def read_frozen(table: pd.DataFrame, columns: Sequence[str]) -> FrozenRows:
-    """Inverse of `frozen_table`, for a design of these columns; text is read exactly."""
-    names = _names_of(len(columns))
-    if sorted(table.columns) != sorted([*_TERMS, *names]):
-        raise ValueError("frozen")
-    count = np.array([int(each) for each in table["count"]], dtype=np.int64)
-    terms = {name: table[name].to_numpy(dtype=np.float64) for name in ("alpha", "center")}
-    return FrozenRows(**terms, count=count, **_read(table, names))
-
-
-def _names_of(n_columns: int) -> list[str]:
-    return ["y", "offset", *(f"X.{place}" for place in range(n_columns))]
-
-
-def _read(table: pd.DataFrame, names: Sequence[str]) -> dict[str, FloatArray]:
-    numbers = table[list(names)].to_numpy(dtype=np.float64)
-    return {"y": numbers[:, 0], "offset": numbers[:, 1], "X": numbers[:, 2:]}
+    return frozen_draws(arrays, provenance)

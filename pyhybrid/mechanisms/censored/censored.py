@@ -81,10 +81,9 @@ class Censored(CappedMechanism):
         Whose weights are used, over the same model; `LipschitzWeighted` if omitted.
     calibration : Calibration, optional
         Frozen reference draws, extremes, scale, shift, cap, center and model; excludes `inner`.
-    center : mapping, Center or None, optional
+    center : mapping or None, optional
         A public theta_ref: numbers by the names of the likelihood's parameters, such as
-        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data, or the `center` of a
-        calibration whose reference is public, with its frozen rows. If omitted, the
+        ``{"beta": [1.0], "phi": 0.7}``, chosen without looking at the data. If omitted, the
         calibration's; None is [C25]'s censoring.
     sampling : {"auto", "exact", "chains"}, default "auto"
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
@@ -119,7 +118,7 @@ class Censored(CappedMechanism):
     _: KW_ONLY
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
-    center: Mapping[str, float | Sequence[float]] | Center | str | None = _OF_CALIBRATION
+    center: Mapping[str, float | Sequence[float]] | str | None = _OF_CALIBRATION
     sampling: str = "auto"
     grid: Mapping[str, tuple[float, float, int]] | None = None
 
@@ -145,14 +144,7 @@ class Censored(CappedMechanism):
         if self.center is not None and self.center != _OF_CALIBRATION:
             if self.calibration is not None:
                 raise InvalidInput("a calibration holds the center: give no other, or None")
-            if not isinstance(self.center, Center):
-                given_center(self.center)  # type: ignore[arg-type]
-            elif not self.center.public:
-                raise InvalidInput(
-                    "center must be public, or released under a separate charge: this one is of a "
-                    "reference that is not, and whether that holds the records to release cannot "
-                    "be checked; give the calibration instead"
-                )
+            given_center(self.center)  # type: ignore[arg-type]
         if self.grid is not None and self.sampling == "chains":
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 
@@ -189,9 +181,7 @@ class Censored(CappedMechanism):
         settings = super().describe()
         calibration = settings.pop("calibration")
         for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
-            if isinstance(settings[name], Center):
-                settings[name] = settings[name].as_dict()["parameters"]
-            elif settings[name] == usual:  # names of random streams stay what they were
+            if settings[name] == usual:  # names of random streams stay what they were
                 del settings[name]
         for unused in ("accounting", "delta"):  # the cap is charged
             del settings[unused]
@@ -238,7 +228,7 @@ class Censored(CappedMechanism):
             center = self.theta_ref
             excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
             fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
-            return Reweighted(start=fit, fit=fit, steps=())
+            return Reweighted(start=fit, fit=fit)
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
             assert fit.diagnostics is not None
@@ -262,14 +252,14 @@ class Censored(CappedMechanism):
                 warnings.warn(message, stacklevel=2)
             seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
             fit = replace(fit, diagnostics=seen)
-        return Reweighted(start=fit, fit=fit, steps=())
+        return Reweighted(start=fit, fit=fit)
 
     @property
     def theta_ref(self) -> Center | None:
         """The center that terms are clipped from, if there is one. Confidential if its reference
         is."""
-        if self.center is None or isinstance(self.center, Center):
-            return self.center
+        if self.center is None:
+            return None
         if self.center == _OF_CALIBRATION:
             return None if self.calibration is None else self.calibration.center
         return given_center(self.center)  # type: ignore[arg-type]
@@ -339,8 +329,7 @@ class Censored(CappedMechanism):
         """Where the center came from, as `charge_of_censored_fit` takes it."""
         center = self.theta_ref
         if center is None or self.calibration is None:
-            released = isinstance(self.center, Center)
-            return None if center is None else "released" if released else "given"
+            return None if center is None else "given"
         return "public" if center.public else "reference"
 
     def _cap(self, bound: BoundModel) -> Cap:
@@ -424,13 +413,13 @@ def chains_elsewhere(
 ) -> npt.NDArray[np.bool_]:
     """Which chains of `there` (chains, draws, ...) are elsewhere than `here`. The mean alone does
     not tell: one draw far out in the tail of a 1 / phi without an upper end moves it."""
-    found = []
+    flags = []
     for name, values in here.items():
         mean, spread = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
         far = np.abs(there[name].mean(axis=1) - mean) > _FAR * spread
         inside = (there[name] >= values.min(axis=(0, 1))) & (there[name] <= values.max(axis=(0, 1)))
-        found.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
-    return np.asarray(np.any(found, axis=0))
+        flags.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
+    return np.asarray(np.any(flags, axis=0))
 
 
 def _log_lik(

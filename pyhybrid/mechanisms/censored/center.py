@@ -100,7 +100,7 @@ class Center:
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
-        at = {axis.name: each.ravel() for axis, each in zip(form.axes, mesh, strict=True)}
+        at = {axis.name: points.ravel() for axis, points in zip(form.axes, mesh, strict=True)}
         draws = at_points(form.parameters(at))
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
@@ -128,15 +128,18 @@ class Center:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any], frozen: FrozenRows | None = None) -> Center:
-        """Inverse of `as_dict`, with the frozen rows."""
+    def from_dict(cls, fields: Mapping[str, Any], rows: Mapping[str, Any] | None) -> Center:
+        """Inverse of `as_dict`, with the columns of the frozen rows."""
+        frozen: dict[str, Any] = {n: np.array(v, dtype=np.float64) for n, v in (rows or {}).items()}
+        if frozen:
+            frozen["count"] = np.array([int(count) for count in frozen["count"]])
         return cls(
-            parameters={name: np.array(own, dtype=np.float64)
-                        for name, own in fields["parameters"].items()},
+            parameters={name: np.array(values, dtype=np.float64)
+                        for name, values in fields["parameters"].items()},
             sd={str(name): float(sd) for name, sd in fields["sd"].items()},
             region=fields["region"],
             public=fields["public"],
-            frozen=frozen,
+            frozen=FrozenRows(**frozen) if frozen else None,
         )  # fmt: skip
 
 

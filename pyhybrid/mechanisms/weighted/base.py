@@ -6,34 +6,45 @@ from the fit to the charge, is here. A new mechanism is one class with one such 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, fields
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
+from pyhybrid.core.checks import (
+    FloatArray,
+    check_choice,
+    check_count,
+    check_draws_released,
+    check_finite,
+    check_fraction,
+)
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Draws, Provenance
+from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_alike, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of
 from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
-from pyhybrid.mechanisms.mechanism import REFITS, Made, MechanismSettings
-from pyhybrid.models.base import BoundModel
+from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
+from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weight_columns_to_approve
+from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import bound_of_epsilon
-from pyhybrid.privacy.refits import LocalLoss
+from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon, check_delta
+from pyhybrid.privacy.refits import ACCOUNTINGS, LocalLoss
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
 from pyhybrid.releases.release import Release
 
 
 @dataclass(frozen=True)
-class PseudoPosteriorMechanism(MechanismSettings, ABC):
+class PseudoPosteriorMechanism(Mechanism, ABC):
     """Base of the mechanisms that release draws from a weighted posterior [S22 eq. 3].
 
     Parameters
@@ -65,6 +76,109 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         Column of survey weights, which average about 1: they multiply the records' terms, before
         privacy weights and censoring; see `pyhybrid.models.SurveyWeighted`.
     """
+
+    model: Model
+    starts_from_unweighted: ClassVar[bool] = False
+    """True if `weights` asks for the unweighted fit: the weighted one starts from where it is."""
+
+    _: KW_ONLY
+    draw_quantile: float = 1.0
+    relation: str = "remove"
+    safety_factor: float = 1.0
+    reweighting: bool | Reweighting = False
+    unit: str | None = None
+    accounting: str = "lipschitz"
+    delta: float = 1e-6
+    design: str | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "bind") or isinstance(self.model, type):
+            raise InvalidInput(
+                "model must be a pyhybrid model, such as ph.Poisson('y ~ x'): found "
+                f"{getattr(self.model, '__name__', type(self.model).__name__)}"
+            )
+        self._take_design()
+        check_fraction(self.draw_quantile, "draw_quantile")
+        check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.accounting, "accounting", ACCOUNTINGS)
+        check_delta(self.delta)
+        if check_finite(self.safety_factor, "safety_factor") < 1:
+            raise InvalidInput(f"safety_factor must be >= 1: found {self.safety_factor:g}")
+        if self.accounting == "gaussian" and self.draw_quantile < 1:
+            raise InvalidInput(
+                "gaussian accounting needs all draws: leave draw_quantile at 1, or take another "
+                "accounting"
+            )
+        if not isinstance(self.reweighting, (bool, Reweighting)):
+            raise InvalidInput(
+                f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
+            )
+
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
+
+    def _take_design(self) -> None:
+        """Put the model under survey weights."""
+        if isinstance(self.model, SurveyWeighted):
+            if self.design not in (None, self.model.weights):
+                raise InvalidInput(
+                    "design must be the column that the model has its survey weights from: found "
+                    "another; give it once, to the mechanism or to SurveyWeighted"
+                )
+            object.__setattr__(self, "design", self.model.weights)
+        elif self.design is not None:
+            object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
+
+    def private_settings(self) -> dict[str, Any]:
+        """Settings that are confidential: not published, but part of what names the streams."""
+        hidden = (f.name for f in fields(self) if f.metadata.get("confidential"))
+        return {name: getattr(self, name) for name in hidden}
+
+    @property
+    def synthesizes(self) -> tuple[str, ...]:
+        """Columns that a release replaces, by what the model says of itself, before it is bound."""
+        described = self.model.describe()
+        return (described.get("outcome") or sides_of(str(described["formula"]))[0],)
+
+    def bind(self, df: pd.DataFrame) -> BoundModel:
+        """The model joined to `df`."""
+        return self.model.bind(df)
+
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """Columns that the mechanism itself reads beside its model, by what they are to it."""
+        return {} if self.unit is None else {"unit": (self.unit,)}
+
+    @property
+    def delta_of_charge(self) -> float | None:
+        """Delta that a local release is counted at; None if it is not counted at one."""
+        return self.delta if self.accounting == "gaussian" else None
+
+    @property
+    def undecided(self) -> dict[str, str]:
+        """Reason by column why what a model reads needs the owner's decision to be published."""
+        return weight_columns_to_approve(self.model)
+
+    def describe(self) -> dict[str, Any]:
+        """Public settings of the mechanism and its model."""
+        settings = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("model", "design")
+            and not f.metadata.get("confidential")
+            and not ("shown" in f.metadata and getattr(self, f.name) == f.default)
+        }
+        plan = self.reweighting
+        settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
+        model = self.model.describe()
+        if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
+            settings["unit_of_privacy"] = settings.pop("unit")
+        return {"mechanism": self.name, **settings, **model}
+
+    def stream(self) -> str:
+        """Name of this mechanism's random streams: unlike settings never share one."""
+        settings = [self.describe(), self.private_settings()]
+        text = json.dumps(settings, sort_keys=True)
+        return f"synthesis/{hashlib.sha256(text.encode()).hexdigest()}"
 
     @abstractmethod
     def weights(self, session: FitSession) -> FloatArray:
@@ -130,42 +244,23 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
         n_draws_released: int,
         refits: int = REFITS,
         given: Sequence[pd.DataFrame] | None = None,
-        fitted: Reweighted | None = None,
     ) -> Made:
         """Tables and record of `release_from`, or of a step of a sequence, which is no release by
-        itself.
-
-        In m `given` tables, whose other columns were synthesized before, the model's column is
-        replaced. `fitted` is what `fit` gave for this session, in another process perhaps.
-        """
+        itself: in m `given` tables, whose other columns were synthesized before, the model's column
+        is replaced."""
         m, session = check_count(n_synthetic, "n_synthetic"), session.by_unit(self.unit)
         check_draws_released(n_draws_released, m)
         if getattr(session.bound, "model", self.model) != self.model:
             raise InvalidInput("session must be over the mechanism's model: it is over another")
         self.check_predictors(session, refits)
-        path = self.fit(session) if fitted is None else fitted
+        path = self.fit(session)
         loss = self.loss(session, path, refits)
         charge = self._charge(session, path, loss, n_synthetic=m, n_draws_released=n_draws_released)
-        draws, kept = self._released_draws(path, n_draws_released)
-        stream = self.stream()
-        columns = synthesize(
-            session.bound,
-            draws,
-            kept,
-            n_synthetic=m,
-            n_draws_released=n_draws_released,
-            streams=session.streams,
-            stream=stream,
-            earlier=session.releases_of(stream),
-            drawn_for_this=path.fit.exact is not None,
-            given=given,
-            progress=session.steps_of("synthetic data"),
-        )
-        session.note_release(stream, n_draws_released)
+        columns, provenance = self._synthesized(session, path, m, n_draws_released, given)
+        record = self._record(session, path, charge, loss, provenance)
         tables = [session.bound.table] * m if given is None else given
-        record = self._record(session, path, charge, loss, draws.provenance)
         return Made(
-            record=record, tables=[joined(*each) for each in zip(tables, columns, strict=True)]
+            record=record, tables=[joined(*pair) for pair in zip(tables, columns, strict=True)]
         )
 
     def check_predictors(self, session: FitSession, refits: int) -> None:
@@ -184,16 +279,36 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
                 f"ClippedScores ({len(alone)} found)"
             )
 
-    def _released_draws(
-        self, path: Reweighted, n_draws: int
-    ) -> tuple[Draws, npt.NDArray[np.bool_]]:
-        """Draws that a release takes, and which of them it may, (S,): those of its fit, or of an
-        exact posterior so many made for it."""
-        fit = path.fit
-        if fit.exact is None:
-            return fit.draws, fit.bounds.kept_draws
-        made = fit.exact.released_draws(n_draws, relation=self.relation)
-        return made, np.ones(n_draws, dtype=bool)
+    def _synthesized(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        m: int,
+        n_draws_released: int,
+        given: Sequence[pd.DataFrame] | None,
+    ) -> tuple[list[pd.DataFrame], Provenance]:
+        """The synthesized columns of m sets, from draws of the fit that no release before took, or
+        of an exact posterior so many made for it, and where the draws come from."""
+        fit, stream = path.fit, self.stream()
+        draws, kept = fit.draws, fit.bounds.kept_draws
+        if fit.exact is not None:
+            draws = fit.exact.released_draws(n_draws_released, relation=self.relation)
+            kept = np.ones(n_draws_released, dtype=bool)
+        columns = synthesize(
+            session.bound,
+            draws,
+            kept,
+            n_synthetic=m,
+            n_draws_released=n_draws_released,
+            streams=session.streams,
+            stream=stream,
+            earlier=session.releases_of(stream),
+            drawn_for_this=fit.exact is not None,
+            given=given,
+            progress=session.steps_of("synthetic data"),
+        )
+        session.note_release(stream, n_draws_released)
+        return columns, draws.provenance
 
     def _record(
         self,
@@ -250,10 +365,10 @@ class PseudoPosteriorMechanism(MechanismSettings, ABC):
             warm_start=near,
         )
         if self.reweighting is False:
-            return Reweighted(start=start, fit=start, steps=())
+            return Reweighted(start=start, fit=start)
         if like is not None:
             fit = reweighted_alike(session, start, like)
-            return Reweighted(start=start, fit=fit, steps=())
+            return Reweighted(start=start, fit=fit)
         plan = Reweighting() if self.reweighting is True else self.reweighting
         return reweighted_fit(session, start, plan)
 

@@ -43,13 +43,6 @@ def check_program(model: Any) -> None:
         raise InvalidInput("program='published' has the papers' prior: leave prior= out")
 
 
-def remedy_if_published(program: str) -> str:
-    """What to say of chains of the program of this name that failed; empty for all others."""
-    if not program.startswith("published/"):
-        return ""
-    return f"; leave program= out: stan/{program[10:]}.stan samples the same posterior, faster"
-
-
 def published_data(
     model: Any, design: Design, alpha: FloatArray, outcome: Any, cap: Cap | None
 ) -> dict[str, Any]:

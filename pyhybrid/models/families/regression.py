@@ -567,34 +567,5 @@ def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -
     refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])
 
 
-def single_models(bound: Any) -> list[Any]:
-    """The models of the blocks of a bound model, or it alone; of a survey's model, those within."""
-    models = [block.bound for block in bound.blocks] or [bound]
-    return [getattr(model, "inner", model) for model in models]
-
-
-def designs_of(bound: Any) -> list[Design]:
-    """The designs of a bound model, or of its parts, that were coded by a formula."""
-    designs = [getattr(model, "design", None) for model in single_models(bound)]
-    return [
-        design for design in designs if isinstance(design, Design) and design.coding is not None
-    ]
-
-
 WIDE = 100
 """Spread of a predictor from which on other units are better."""
-
-
-def advice_on_scale(bound: Any) -> str:
-    """What to say where chains are slow of a predictor whose values differ by hundreds or more: of
-    one that separates levels the prior, which expects a coefficient of about 1, leaves next to all
-    open, and steps are as short as its values are large. Empty if there is none."""
-    for design in designs_of(bound):
-        spread = design.X.std(axis=0)
-        name, size = design.columns[int(spread.argmax())], f"{spread.max():.0g}"
-        if spread.max() >= WIDE and name.isidentifier():
-            return (
-                f"chains are slow, and values of {name!r} differ by about {float(size):,.0f}: give "
-                f"it in other units, e.g. I({name} / {float(size):.0f}) in the formula"
-            )
-    return ""

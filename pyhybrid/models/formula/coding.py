@@ -10,7 +10,7 @@ from that; given constants take nothing from the data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -69,38 +69,6 @@ def takes_all_records(factor: Factor) -> bool:
         for node in ast.walk(factor.tree)
         if isinstance(node, ast.Call)
     )
-
-
-def levels_taken(factor: Factor, df: pd.DataFrame, declared: Collection[str]) -> set[str]:
-    """Columns from whose records the factor takes its levels, by its syntax tree. One of `declared`
-    has its levels by itself and in C(), but factor() leaves out those that no record has. Levels of
-    anything that is computed are read; those of logicals are false and true."""
-
-    def kind(name: str) -> str:
-        return kind_of(df[name], as_levels=True)
-
-    taken: set[str] = set()
-    for node in ast.walk(factor.tree):
-        if not (isinstance(node, ast.Call) and ast.unparse(node.func) in ("factor", "C")):
-            continue
-        if "levels" in _options(node):
-            continue
-        bare = isinstance(node.args[0], ast.Name)
-        kept = bare and ast.unparse(node.func) == "C"
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        taken |= {
-            column
-            for column in (factor.columns[name] for name in names & factor.columns.keys())
-            if not (bare and kind(column) == "logicals") and not (kept and column in declared)
-        }
-    tree = factor.tree
-    while isinstance(tree, ast.Call) and ast.unparse(tree.func) == "I":
-        tree = tree.args[0]
-    if isinstance(tree, ast.Name):
-        column = factor.columns[tree.id]
-        if kind(column) == "levels" and column not in declared:
-            taken.add(column)
-    return taken
 
 
 def _coded(factor: Factor, node: ast.expr, df: pd.DataFrame, state: State) -> Coded:

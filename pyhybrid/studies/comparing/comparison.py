@@ -23,8 +23,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_table
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
-from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
@@ -50,25 +49,19 @@ _MEAN = "mean"
 class Comparison:
     """Releases of several mechanisms over one model and one data set. Confidential.
 
-    Publishing the release that looks best is a choice made by looking at the confidential data:
-    the guarantee of its charge does not cover it. To publish several, release each anew: these
-    share their random numbers, and epsilons add (`pyhybrid.compose`) only where they do not.
-
     Attributes
     ----------
     releases : dict of str to Release
-        By name, in the order given.
+        By name, in the order given. To publish several, release each anew (`compare`).
     table : DataFrame
-        One row per mechanism: mechanism, lipschitz_bound (nats), epsilon (of all its sets, nats),
-        kind, relation, n_synthetic, n_draws_released, efficiency (mean by-record bound over the
-        overall one), effective_sample_size of the weights, (sum alpha)^2 / sum alpha^2, refits
-        and refits_saved of the re-weighting, and of each statistic its estimate with the ends of
-        its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...). An outcome of levels has
-        the shares of its most frequent ones in their place (``share of no``, ...), one with missing
-        values their share, too (``share missing``).
+        One row per mechanism: its charge (epsilon of all sets, nats), Lipschitz bound, efficiency
+        (mean by-record bound over the overall one), effective_sample_size of the weights,
+        (sum alpha)^2 / sum alpha^2, refits of the re-weighting, and of each statistic the estimate
+        with the ends of its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...); of an
+        outcome of levels the shares of its most frequent ones, ``share of no``, ...
     estimates : DataFrame
-        Tidy: statistic, source, estimate, lower, upper. Sources are the data ("data") and the
-        mechanisms; see `pyhybrid.measures.estimates.estimates` for how sets are combined.
+        Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper; see
+        `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
     fits_made : int
@@ -104,23 +97,15 @@ def compare(
     *,
     n_synthetic: int = 20,
     n_draws_released: int | None = None,
-    seed: int | None = None,
-    engine: str | Engine = "auto",
-    settings: SamplerSettings | None = None,
-    rule: ConvergenceRule | None = None,
-    on_not_converged: str = "raise",
-    progress: FitProgress | None = None,
     refits: int = 0,
+    **options: Any,
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
     All mechanisms share one session: a fit that several of them need, above all the unweighted one,
     is made once, and all fits use the same engine seed, so that mechanisms do not differ by noise
-    of the sampler. Re-weighting leaves less slack below the bound, but may worsen estimates: set
-    the same mechanism without it beside.
-
-    Comparing several candidates on the confidential data and publishing one of them is a choice
-    that the guarantee does not cover; to publish several, release each anew.
+    of the sampler. Publishing one of several candidates is a choice that the guarantee does not
+    cover; to publish several, release each anew.
 
     Parameters
     ----------
@@ -132,11 +117,12 @@ def compare(
         m, of each mechanism.
     n_draws_released : int, optional
         1 or `n_synthetic` (the default), as in `PseudoPosteriorMechanism.release`.
-    seed, engine, settings, rule, on_not_converged, progress
-        See `pyhybrid.fitting.session.FitOptions`.
     refits : int, default 0
         As of a release, where it is 10. 0 takes weights as fixed, as the papers do: a release costs
         that or more.
+    **options
+        seed, engine, settings, rule, on_not_converged, progress of
+        `pyhybrid.fitting.session.FitOptions`.
 
     Returns
     -------
@@ -156,15 +142,7 @@ def compare(
     model = _checked_model(mechanisms)
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
-    session = open_session(
-        model.bind(df),
-        seed=seed,
-        engine=engine,
-        settings=settings,
-        rule=rule,
-        on_not_converged=on_not_converged,
-        progress=progress,
-    )
+    session = open_session(model.bind(df), **options)
     releases = {
         name: mechanism.release_from(
             replace(session, progress=named_progress(session.progress, name)),
@@ -245,8 +223,7 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "n_draws_released": charge.n_draws_released,
         "efficiency": release.fit.bounds.efficiency,
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)),
-        "refits": sum(step.refitted for step in steps),
-        "refits_saved": sum(not step.refitted for step in steps),
+        "refits": len(steps),
     }
     for k, statistic in enumerate(estimates.statistics):
         row[statistic] = estimates.estimate[k]

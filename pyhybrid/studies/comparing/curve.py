@@ -15,11 +15,8 @@ References
 
 from __future__ import annotations
 
-import itertools
-import os
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,16 +26,13 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.core.randomness import streams
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings, WarmStart
 from pyhybrid.fitting.replicates import synthesize
-from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.running.tasks import finished_tasks
 from pyhybrid.studies.comparing.comparison import levels_of_outcome, present
 
 NOT_COVERED = (
@@ -56,22 +50,14 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskUtilityCurve:
-    """Points of a risk-utility curve. Confidential.
+    """Points of a risk-utility curve of `n_synthetic` sets each. Confidential.
 
-    Attributes
-    ----------
-    table : DataFrame
-        Rows: "Unweighted", then "LW" and "SW" for each (scale, shift). Columns: mechanism, scale,
-        shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats),
-        bound_ratio (to LW at the same point), refits (of the search for the scalar weight),
-        max_ecdf and avg_ecdf (means over the sets, 0 is best), error_mean, error_median, error_q15,
-        error_q90 (absolute differences between data and the average over the sets, unit of the
-        outcome), the standard errors over the sets of these six, under their names with _se behind,
-        and converged.
-    outcome : str
-        The synthesized column.
-    n_synthetic : int
-        m, sets at each point.
+    Rows of the table: "Unweighted", then "LW" and "SW" for each (scale, shift). Columns: mechanism,
+    scale, shift, mean_weight, lipschitz_bound (nats), epsilon (of ONE released draw, nats),
+    bound_ratio (to LW at the same point), refits (of the search for the scalar weight), max_ecdf
+    and avg_ecdf (means over the sets, 0 is best), error_mean, error_median, error_q15, error_q90
+    (absolute differences between data and the average over the sets, unit of the outcome), the
+    standard errors over the sets of these six, with _se behind, and converged.
     """
 
     table: pd.DataFrame
@@ -90,14 +76,8 @@ def risk_utility_curve(
     scales: Iterable[float],
     shifts: Iterable[float] = (0.0,),
     n_synthetic: int = 20,
-    seed: int | None = None,
-    engine: str | Engine = "auto",
-    settings: SamplerSettings | None = None,
-    rule: ConvergenceRule | None = None,
-    on_not_converged: str = "raise",
-    workers: int = 1,
-    executor: Executor | None = None,
     progress: FitProgress | None = None,
+    **options: Any,
 ) -> RiskUtilityCurve:
     """Epsilon and utility over a grid of (scale, shift), LW against SW at equal epsilon.
 
@@ -114,14 +94,11 @@ def risk_utility_curve(
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
     n_synthetic : int, default 20
         m, sets at each point.
-    seed, engine, settings, rule, on_not_converged
-        See `pyhybrid.fitting.session.FitOptions`. All points share one seed.
-    workers : int, default 1
-        Processes that work on points at once; does not change the results.
-    executor : Executor, optional
-        In place of `workers`.
     progress : callable, optional
         Called with ("curve points", done, total).
+    **options
+        seed, engine, settings, rule, on_not_converged of `pyhybrid.fitting.session.FitOptions`.
+        All points share one seed.
 
     Returns
     -------
@@ -141,41 +118,20 @@ def risk_utility_curve(
     """
     grid = _checked_grid(scales, shifts)
     m = check_count(n_synthetic, "n_synthetic")
-    workers = check_count(workers, "workers")
     outcome = _outcome_of_numbers(model.bind(df))
-    sampler = settings or SamplerSettings()
-    options: dict[str, Any] = {
-        "seed": streams(seed).entropy,
-        "engine": engine,
-        "settings": sampler,
-        "rule": rule,
-        "on_not_converged": on_not_converged,
-    }
     session = open_session(model.bind(df), progress=progress, **options)
     unweighted = session.unweighted()
-    plain = _table_row(session, model, m, "Unweighted", None, unweighted)
-    if executor is None and workers > 1:  # chains one after the other where points are parallel
-        chains = max(1, (os.cpu_count() or 1) // workers)
-        options["settings"] = replace(sampler, parallel_chains=chains)
-    tasks = [
-        PointTask(
-            model=model,
-            df=df,
-            n_synthetic=m,
-            session_options=options,
-            point=point,
-            alpha=_alpha(unweighted, point),
-            unweighted_bound=unweighted.bounds.overall,
-            start=unweighted.draws.warm_start(),
-        )
-        for point in grid
-    ]
-    finished = finished_tasks(
-        point_rows, tasks, "points", workers=workers, executor=executor, progress=progress,
-        label="curve points",
-    )  # fmt: skip
-    rows = {task.point: pair for task, pair in finished}
-    table = pd.DataFrame([plain, *itertools.chain(*(rows[point] for point in grid))])
+    weights = {point: _alpha(unweighted, point) for point in grid}
+    rows = [_table_row(session, model, m, "Unweighted", None, unweighted)]
+    for done, (point, alpha) in enumerate(weights.items()):
+        if progress is not None:
+            progress("curve points", done, len(grid))
+        # Fits and draws of its own: no point depends on those before it.
+        apart = replace(session, store=FitStore(), progress=None)
+        rows += _point_rows(apart, model, m, point, alpha, unweighted)
+    if progress is not None:
+        progress("curve points", len(grid), len(grid))
+    table = pd.DataFrame(rows)
     _warn_if_far(table)
     return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
 
@@ -226,35 +182,25 @@ def _checked_grid(scales: Iterable[float], shifts: Iterable[float]) -> list[Poin
 # --- One point ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PointTask:
-    """One point: its weights (n,), the unweighted fit's bound, from which the scalar search starts,
-    and state, from which its fit starts as the mechanism's."""
-
-    model: Model
-    df: pd.DataFrame
-    n_synthetic: int
-    session_options: dict[str, Any]
-    point: Point
-    alpha: FloatArray
-    unweighted_bound: float
-    start: WarmStart
-
-
-def point_rows(task: PointTask) -> list[dict[str, Any]]:
-    """The rows of LW and SW at one point; runs in any process."""
-    session = open_session(task.model.bind(task.df), **task.session_options)
-    scale, shift = task.point
+def _point_rows(
+    session: FitSession,
+    model: Model,
+    n_synthetic: int,
+    point: Point,
+    alpha: FloatArray,
+    unweighted: PosteriorFit,
+) -> list[dict[str, Any]]:
+    """The rows of LW and SW at one point."""
     vector = session.fit(
-        task.alpha,
-        label=f"LW at scale {scale:g}, shift {shift:g}",
-        warm_start=None if (task.alpha == 1).all() else task.start,
+        alpha,
+        label=f"LW at scale {point[0]:g}, shift {point[1]:g}",
+        warm_start=None if (alpha == 1).all() else unweighted.draws.warm_start(),
     )
-    scalar, refits = scalar_fit(session, vector, task.unweighted_bound)
-    row_of = (session, task.model, task.n_synthetic)
+    scalar, refits = scalar_fit(session, vector, unweighted.bounds.overall)
+    row_of = (session, model, n_synthetic)
     return [
-        _table_row(*row_of, "LW", task.point, vector),
-        _table_row(*row_of, "SW", task.point, scalar, beside=vector, refits=refits),
+        _table_row(*row_of, "LW", point, vector),
+        _table_row(*row_of, "SW", point, scalar, beside=vector, refits=refits),
     ]
 
 

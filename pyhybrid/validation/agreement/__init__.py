@@ -17,8 +17,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -31,16 +32,17 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import (
+    ConvergenceRule,
     Draws,
     Engine,
+    Provenance,
     SamplerSettings,
     StanProgram,
     engine_by_name,
     resolve_engine,
 )
-from pyhybrid.fitting.session import FitProgress, FitSession, open_session
-from pyhybrid.models import Model, StanModel
-from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.models import BoundModel, Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.agreement.arrays import array_rows
 from pyhybrid.validation.agreement.posterior import (
@@ -52,11 +54,12 @@ from pyhybrid.validation.agreement.posterior import (
 )
 from pyhybrid.validation.agreement.published import (
     SETTINGS,
+    Side,
     compare_sides,
+    log_lik_matrix,
     published_rows,
     side_of,
     study_cases,
-    unweighted_log_lik,
 )
 from pyhybrid.validation.agreement.supplement import (
     PrintedEngine,
@@ -64,10 +67,10 @@ from pyhybrid.validation.agreement.supplement import (
     read_printed,
     script_rows,
 )
-from pyhybrid.validation.agreement.validation import Row, Speed, Validation
+from pyhybrid.validation.agreement.validation import Row, Validation
 
 __all__ = [
-    "Row", "Speed", "Validation", "validate", "validate_published", "validate_supplement",
+    "Row", "Validation", "validate", "validate_published", "validate_supplement",
 ]  # fmt: skip
 
 _ENGINES = ("all", "auto", "cmdstan", "embedded")
@@ -132,29 +135,46 @@ def validate(
     if bound.blocks:
         raise InvalidInput("model must be without zeros= and missing= to be held against R")
     start_r()
-    engines, reference, left_out = _choose(engine, quick=quick)
-    run = _Run(
-        bound=bound,
-        engines=engines,
-        streams=source,
-        settings=settings or SamplerSettings(),
-        progress=progress,
-    )
-    rows = (
+    engines, left_out = _engines(engine, quick=quick, against_r=True)
+    settings = settings or SamplerSettings()
+    alike = list(_same_draws(bound, engines, source, progress))
+    sides: list[Side] = []
+    for engine_of_side in engines if len(engines) > 1 else ():
+        sides.append(
+            side_of(
+                bound,
+                engine=engine_of_side,
+                source=source,
+                settings=settings,
+                progress=progress,
+                rule=ConvergenceRule(),
+                alpha=sides[0].fits[1].alpha if sides else None,
+            )
+        )
+    fits = [draws for draws, _ in alike] + [fit.draws for side in sides for fit in side.fits]
+    rows = [
         *table_rows(bound),
         *array_rows(source.generator("array functions")),
-        *run.same_draws(),
-        *(run.means() if reference else ()),
-    )
-    return Validation(
-        rows=rows,
-        versions=_versions(),
-        programs=_program_hashes(bound.program, run.fits),
-        settings=_settings(model, table, run, own_data=data is not None),
-        seed=source.entropy,
+        *(row for _, of_engine in alike for row in of_engine),
+        *_means(bound, sides),
+    ]
+    said = {name: str(value) for name, value in model.describe().items()}
+    return _validation(
+        rows,
+        [draws.provenance for draws in fits],
+        {
+            **said,
+            "table": "generated table" if data is None else "the user's own table",
+            "records": str(bound.n),
+            "columns": str(table.shape[1]),
+            "engines": ", ".join(one.name for one in engines),
+        },
+        settings,
+        source,
+        programs={f"stan/{bound.program.name}.stan": bound.program.sha256},
+        rewritten=bound.program,
         own_data=data is not None,
         left_out=left_out,
-        notes=tuple(dict.fromkeys(n for draws in run.fits for n in draws.provenance.notes)),
     )
 
 
@@ -177,26 +197,18 @@ def validate_published(
     program : str, optional
         One of poisson, negative_binomial, beta, beta_regression and normal_mixture; all of them if
         omitted.
-    engine : {"all", "auto", "cmdstan", "embedded"}
-        Of the published programs: every one that is found, rstan too, or one. Ours is run by the
-        first of them.
-    quick : bool, default False
-        Leave out rstan, which compiles each program for about a minute once.
-    seed : int, default 1
-        All random numbers come from it. It is in the report.
+    engine, quick, seed, settings, progress
+        As in `validate`; settings are 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for
+        published programs, if omitted.
     records : int, default 80
         Size of the part of each study's data. Published programs take seconds per hundred.
     income : path, optional
         The February CE file, for the mixture; simulated incomes if omitted.
-    settings : SamplerSettings, optional
-        If omitted 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for published programs.
-    progress : callable, optional
-        Called with (label, done, total).
 
     Returns
     -------
     Validation
-        With `speeds`. A program whose chains do not converge disagrees, and says so.
+        A program whose chains do not converge disagrees, and says so.
     """
     check_choice(engine, "engine", _ENGINES)
     check_count(records, "records", at_least=20)
@@ -205,16 +217,10 @@ def validate_published(
     if program is not None:
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
-    engines, left_out = _at_hand(engine, quick=quick)
+    engines, left_out = _engines(engine, quick=quick, against_r=False)
     found = list(published_rows(cases, engines, source, settings, progress))
-    return _of_sides(
-        found,
-        table="the studies' data, " + ("simulated incomes" if income is None else "CE file"),
-        source=source,
-        settings=settings,
-        own_data=income is not None,
-        left_out=left_out,
-    )
+    said = "the studies' data, " + ("simulated incomes" if income is None else "CE file")
+    return _of_sides(found, said, settings, source, own_data=income is not None, left_out=left_out)
 
 
 @bar_in_notebooks
@@ -261,65 +267,111 @@ def validate_supplement(
     name = "negative_binomial" if printed is None else printed[0]
     runner: Engine = resolve_engine(engine)
     run: Any = {"source": source, "settings": settings, "progress": progress}
-    ours = side_of(cases[name][0], table=cases[name][1], engine=runner, **run)
-    rows = [*script_rows(path, unweighted_log_lik(ours))]
-    speeds, sides = [ours.speed(name, "default")], [ours]
+    model, table = cases[name]
+    ours = side_of(model.bind(table), engine=runner, **run)
+    rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
+    sides = [ours]
     if printed is not None:
         theirs = side_of(
-            replace(cases[name][0], program="published"), table=cases[name][1],
+            replace(model, program="published").bind(table),
             engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
             **run,
         )  # fmt: skip
         rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
-        speeds.append(theirs.speed(name, "published"))
         sides.append(theirs)
-    return _of_sides([(rows, speeds, sides)], table="RAND visits", source=source, settings=settings)
+    return _of_sides([(rows, sides)], "RAND visits", settings, source)
 
 
 def _of_sides(
-    found: Sequence[tuple[list[Row], list[Speed], list[Any]]],
-    *,
+    found: Sequence[tuple[list[Row], list[Any]]],
     table: str,
-    source: Streams,
     settings: SamplerSettings | None,
-    own_data: bool = False,
-    left_out: tuple[str, ...] = (),
+    source: Streams,
+    **more: Any,
 ) -> Validation:
-    """A comparison of programs from its rows, speeds and fits."""
-    sides = [side for _, _, of_program in found for side in of_program]
+    """A comparison of programs from its rows and fits."""
+    sides = [side for _, of_program in found for side in of_program]
     fits = [fit.draws.provenance for side in sides for fit in side.fits]
-    return Validation(
-        rows=tuple(row for rows, _, _ in found for row in rows),
-        speeds=tuple(speed for _, speeds, _ in found for speed in speeds),
-        versions=_versions(),
+    said = {
+        "table": table,
+        "records": str(sides[0].session.bound.n),
+        "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
+    }
+    return _validation(
+        [row for rows, _ in found for row in rows],
+        fits,
+        said,
+        settings or SETTINGS,
+        source,
         programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
-        settings={
-            "table": table,
-            "records": str(sides[0].session.bound.n),
-            "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
-            **_sampler_settings(settings or SETTINGS),
-        },
-        seed=source.entropy,
-        own_data=own_data,
-        left_out=left_out,
-        notes=tuple(dict.fromkeys(note for one in fits for note in one.notes)),
+        **more,
     )
 
 
-def _at_hand(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
-    """Engines that can run here, ours first, and why others cannot."""
-    if engine != "all":
-        return (resolve_engine(engine),), (f"other engines: --engine {engine}",)
-    engines = [engine_by_name(name) for name in (*_IN_PYTHON, *(() if quick else ("rstan",)))]
-    able = tuple(one for one in engines if one.status().available)
-    left_out = [f"{one.name}: {one.status().cause}" for one in engines if one not in able]
+def _validation(
+    rows: Sequence[Row],
+    fits: Sequence[Provenance],
+    said: Mapping[str, str],
+    sampler: SamplerSettings,
+    source: Streams,
+    *,
+    programs: dict[str, str],
+    rewritten: StanProgram | None = None,
+    **more: Any,
+) -> Validation:
+    """The result, with notes of `fits` and the hash of the text that an old rstan was given."""
+    notes = tuple(dict.fromkeys(note for one in fits for note in one.notes))
+    if rewritten is not None and any("rewritten for rstan" in note for note in notes):
+        text = str(call_r("for_old_rstan", text=rewritten.text.rstrip("\n")))
+        name = f"stan/{rewritten.name}.stan as rewritten for rstan"
+        programs[name] = hashlib.sha256(text.encode()).hexdigest()
+    return Validation(
+        rows=tuple(rows),
+        versions=_versions(),
+        programs=programs,
+        settings={
+            **said,
+            "chains": str(sampler.chains),
+            "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
+            "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
+        },
+        seed=source.entropy,
+        notes=notes,
+        **more,
+    )
+
+
+def _engines(
+    engine: str, *, quick: bool, against_r: bool
+) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
+    """Engines that take part, Python's first and rstan last, and why others do not; raises
+    EngineUnavailable where none of Python's can run, or rstan, which all are held `against`."""
+    left_out = []
+    if engine == "all":
+        asked = [engine_by_name(name) for name in _IN_PYTHON]
+        engines = [one for one in asked if one.status().available]
+        left_out = [f"{one.name}: {one.status().cause}" for one in asked if one not in engines]
+        if not engines:
+            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
+    else:
+        engines = [resolve_engine(engine)]
+        left_out.append(f"other engines: engine is {engine}")
     if quick:
-        left_out.append("rstan: --quick was given")
-    if not able:
-        raise EngineUnavailable(f"no engine can run here: {'; '.join(left_out)}")
-    return able, tuple(left_out)
+        return tuple(engines), (*left_out, "rstan: a quick comparison leaves it out")
+    if against_r:
+        try:
+            engines.append(resolve_engine("rstan"))
+        except EngineUnavailable as error:
+            raise EngineUnavailable(
+                f"{error}; quick=True compares all that needs no rstan"
+            ) from None
+    elif engine == "all":
+        rstan = engine_by_name("rstan").status()
+        engines += [engine_by_name("rstan")] if rstan.available else []
+        left_out += [] if rstan.available else [f"rstan: {rstan.cause}"]
+    return tuple(engines), tuple(left_out)
 
 
 def _table_and_model(
@@ -340,100 +392,27 @@ def _table_and_model(
     return data, model
 
 
-def _choose(engine: str, *, quick: bool) -> tuple[tuple[Engine, ...], bool, tuple[str, ...]]:
-    """Engines that take part, whether the last one is what the others are held against, and what
-    is left out; raises EngineUnavailable for an engine that must take part and cannot."""
-    left_out = []
-    if engine == "all":
-        engines = {name: engine_by_name(name) for name in _IN_PYTHON}
-        causes = {name: one.status() for name, one in engines.items()}
-        python = tuple(engines[name] for name in _IN_PYTHON if causes[name].available)
-        left_out += [f"{n}: {s.cause}" for n, s in causes.items() if not s.available]
-        if not python:
-            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
-    else:
-        python = (resolve_engine(engine),)
-        left_out += [f"{n}: --engine {engine}" for n in _IN_PYTHON if n != python[0].name]
-    if quick:
-        left_out.append("rstan: --quick was given; no posterior of R's was compared")
-        return python, len(python) > 1, tuple(left_out)
-    try:
-        return (*python, resolve_engine("rstan")), True, tuple(left_out)
-    except EngineUnavailable as error:
-        raise EngineUnavailable(f"{error}; --quick compares all that needs no rstan") from None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Run:
-    """The fits of one comparison, by all engines, the reference last."""
-
-    bound: Any
-    engines: Sequence[Engine]
-    streams: Streams
-    settings: SamplerSettings
-    progress: FitProgress | None
-    fits: list[Draws] = field(default_factory=list)
-
-    def same_draws(self) -> Iterator[Row]:
-        """Every engine writes its log_lik once, for a few draws."""
-        data = self.bound.stan_data(np.ones(self.bound.n), emit_log_lik=True)
-        for engine in self.engines:
-            draws = engine.sample(
-                self.bound.program,
-                data,
-                seed=self.streams.engine_seed("same draws"),
-                settings=short_settings(int(data["n"])),
-                progress=self._steps_of(f"log_lik by {engine.name}"),
-            )
-            self.fits.append(draws)
-            yield from same_draws_rows(self.bound, draws, self.streams.generator("loop"))
-
-    def means(self) -> Iterator[Row]:
-        """Unweighted posterior, and the one under weights that are the same for all engines."""
-        sessions = [self._session(engine) for engine in self.engines]
-        plain = [session.unweighted() for session in sessions]
-        alpha = weights_from_lipschitz(plain[0].bounds.by_record)
-        weighted = [session.fit(alpha, label="weighted fit") for session in sessions]
-        for name, fits in (("unweighted", plain), ("weighted", weighted)):
-            self.fits.extend(fit.draws for fit in fits)
-            for fit in fits[:-1]:
-                yield from mean_rows(self.bound, name, fit, fits[-1])
-
-    def _session(self, engine: Engine) -> FitSession:
-        report = self.progress
-        return open_session(
-            self.bound,
-            # Engines may share Stan's random numbers: one seed would give one set of draws twice.
-            seed=self.streams.engine_seed(f"posterior by {engine.name}"),
-            engine=engine,
-            settings=self.settings,
-            progress=None
-            if report is None
-            else lambda label, done, total: report(f"{label} by {engine.name}", done, total),
+def _same_draws(
+    bound: Any, engines: Sequence[Engine], source: Streams, progress: FitProgress | None
+) -> Iterator[tuple[Draws, list[Row]]]:
+    """Every engine writes its log_lik once, for a few draws."""
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    for engine in engines:
+        draws = engine.sample(
+            bound.program,
+            data,
+            seed=source.engine_seed("same draws"),
+            settings=short_settings(int(data["n"])),
+            progress=progress and partial(progress, f"log_lik by {engine.name}"),
         )
-
-    def _steps_of(self, label: str) -> Any:
-        report = self.progress
-        return None if report is None else lambda done, total: report(label, done, total)
+        yield draws, list(same_draws_rows(bound, draws, source.generator("loop")))
 
 
-def _settings(model: Model, table: pd.DataFrame, run: _Run, *, own_data: bool) -> dict[str, str]:
-    return {
-        **{name: str(value) for name, value in model.describe().items()},
-        "table": "the user's own table" if own_data else "generated table",
-        "records": str(run.bound.n),
-        "columns": str(table.shape[1]),
-        "engines": ", ".join(engine.name for engine in run.engines),
-        **_sampler_settings(run.settings),
-    }
-
-
-def _sampler_settings(sampler: SamplerSettings) -> dict[str, str]:
-    return {
-        "chains": str(sampler.chains),
-        "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
-        "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
-    }
+def _means(bound: BoundModel, sides: Sequence[Side]) -> Iterator[Row]:
+    """Unweighted posterior, and the one under weights that are the same for all engines."""
+    for k, name in enumerate(("unweighted", "weighted")):
+        for side in sides[:-1]:
+            yield from mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
 
 
 def _versions() -> dict[str, str]:
@@ -449,17 +428,6 @@ def _versions() -> dict[str, str]:
     versions["R"] = f"{in_r['R']} ({in_r['platform']})"
     versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
     return versions
-
-
-def _program_hashes(program: StanProgram, fits: Iterable[Draws]) -> dict[str, str]:
-    """SHA-256 of the program, and of the text that an old rstan was given in its place."""
-    hashes = {f"stan/{program.name}.stan": program.sha256}
-    notes = [note for draws in fits for note in draws.provenance.notes]
-    if any("rewritten for rstan" in note for note in notes):
-        text = str(call_r("for_old_rstan", text=program.text.rstrip("\n")))
-        name = f"stan/{program.name}.stan as rewritten for rstan"
-        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
-    return hashes
 
 
 def _version(name: str) -> str:

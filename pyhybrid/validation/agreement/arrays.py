@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,37 +20,32 @@ PART = "array functions"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Call:
-    """A function of both languages and its arguments; `in_r` holds what differs in R."""
+class Call:
+    """A function of both languages and its arguments; `in_r` holds what differs in R, a `variant`
+    says which arguments these are, and the rest is as of `compare`."""
 
-    quantity: str
     function: str
-    r_function: str
     arguments: Mapping[str, Any]
-    in_r: Mapping[str, Any]
-    tolerance: float
-    to_largest: bool
+    variant: str = ""
+    r_function: str = ""
+    in_r: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float = EXACT
+    to_largest: bool = False
+
+    def row(self) -> Row:
+        """The result in both languages."""
+        return compare(
+            PART,
+            ", ".join(filter(None, (self.function, self.variant))),
+            in_python(self.function)(**self.arguments),
+            call_r(self.r_function or self.function, **{**self.arguments, **self.in_r}),
+            tolerance=self.tolerance,
+            to_largest=self.to_largest,
+        )
 
 
-def _call(
-    function: str,
-    variant: str = "",
-    *,
-    in_r: Mapping[str, Any] | None = None,
-    r_function: str = "",
-    tolerance: float = EXACT,
-    to_largest: bool = False,
-    **arguments: Any,
-) -> _Call:
-    return _Call(
-        quantity=f"{function}, {variant}" if variant else function,
-        function=function,
-        r_function=r_function or function,
-        arguments=arguments,
-        in_r={**arguments, **(in_r or {})},
-        tolerance=tolerance,
-        to_largest=to_largest,
-    )
+def _call(function: str, variant: str = "", **arguments: Any) -> Call:
+    return Call(function=function, variant=variant, arguments=arguments)
 
 
 def in_python(function: str) -> Callable[..., Any]:
@@ -65,31 +60,14 @@ def in_python(function: str) -> Callable[..., Any]:
 
 def array_rows(rng: np.random.Generator) -> Iterator[Row]:
     """One row per function and variant."""
-    for call in calls(rng):
-        yield compare(
-            PART,
-            call.quantity,
-            in_python(call.function)(**call.arguments),
-            call_r(call.r_function, **call.in_r),
-            tolerance=call.tolerance,
-            to_largest=call.to_largest,
-        )
+    return (call.row() for call in calls(rng))
 
 
-def calls(rng: np.random.Generator) -> Iterator[_Call]:
+def calls(rng: np.random.Generator) -> Iterator[Call]:
     """Every call, with arguments from `rng`."""
-    for make in (
-        _bounds,
-        _weights,
-        _risks,
-        _accounting,
-        _rules,
-        _masking,
-        _changes,
-        _gaussian,
-        _scores,
-    ):
-        yield from make(rng)
+    parts = (_bounds, _weights, _risks, _accounting, _rules, _masking, _changes, _gaussian, _scores)
+    for part in parts:
+        yield from part(rng)
 
 
 def _log_lik(rng: np.random.Generator, draws: int, n: int) -> Any:
@@ -102,25 +80,26 @@ def _alpha(rng: np.random.Generator, n: int) -> Any:
     return alpha
 
 
-def _bounds(rng: np.random.Generator) -> Iterator[_Call]:
+def _bounds(rng: np.random.Generator) -> Iterator[Call]:
     log_lik, alpha = _log_lik(rng, 200, 60), _alpha(rng, 60)
-    loop: dict[str, Any] = {
-        "r_function": "lipschitz_bounds_loo",
-        "tolerance": ARITHMETIC,
-        "to_largest": True,
-    }
     for q in (1.0, 0.9):
         how: dict[str, Any] = {"log_lik": log_lik, "alpha": alpha, "draw_quantile": q}
-        name = f"draw_quantile {q:g}"
-        yield _call("lipschitz_bounds", name, **how)
-        yield _call("lipschitz_bounds", f"{name}, against R's leave-one-out loop", **how, **loop)
+        call = _call("lipschitz_bounds", f"draw_quantile {q:g}", **how)
+        yield call
+        yield replace(
+            call,
+            variant=f"{call.variant}, against R's leave-one-out loop",
+            r_function="lipschitz_bounds_loo",
+            tolerance=ARITHMETIC,
+            to_largest=True,
+        )
     broken = log_lik.copy()
     broken[3, :3] = -np.inf, np.nan, np.inf
     infinite = "infinite and missing log-likelihoods"
     yield _call("lipschitz_bounds", infinite, log_lik=broken, alpha=alpha)
 
 
-def _weights(rng: np.random.Generator) -> Iterator[_Call]:
+def _weights(rng: np.random.Generator) -> Iterator[Call]:
     log_lik, alpha = _log_lik(rng, 100, 80), _alpha(rng, 80)
     log_lik[5, 7] = -np.inf
     variants: dict[str, dict[str, Any]] = {
@@ -140,7 +119,7 @@ def _weights(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("censor", log_lik=log_lik, alpha=alpha, cap=2.5)
 
 
-def _risks(rng: np.random.Generator) -> Iterator[_Call]:
+def _risks(rng: np.random.Generator) -> Iterator[Call]:
     y = rng.choice([0.0, 1.0, 2.5, 10.0, 11.0, 12.5, 40.0, 300.0], 60) + rng.poisson(3, 60)
     pattern = rng.choice(["a", "b", "c"], 60).astype(object)
     for function in ("radius_risk", "pairwise_risk"):
@@ -150,7 +129,7 @@ def _risks(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("count_weights", risk=rng.random(60), scale=0.8, shift=0.1)
 
 
-def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
+def _accounting(rng: np.random.Generator) -> Iterator[Call]:
     bound = float(np.round(rng.exponential(5), 9))
     for kind in KINDS:
         how: Any = {"n_draws_released": 3, "safety_factor": 1.05, "kind": kind}
@@ -159,7 +138,8 @@ def _accounting(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("epsilon_of_bound", "replace, density above 1", bound=bound, **dense)
     yield _call("round_up", epsilon=bound)
     charges = [_charge(float(epsilon)) for epsilon in rng.integers(1, 1000, 4) / 100]
-    yield _call("compose", charges=charges, in_r={"charges": [c.public() for c in charges]})
+    in_r = {"charges": [charge.public() for charge in charges]}
+    yield replace(_call("compose", charges=charges), in_r=in_r)
     yield _call("histogram_counts", y=rng.random(200), lower=0.0, upper=1.0, n_bins=9)
     counts = rng.integers(0, 40, 9).astype(float)
     yield _call("perturbed_probabilities", counts=counts, noise=rng.laplace(0, 3, 9))
@@ -178,7 +158,7 @@ def _charge(epsilon: float) -> PrivacyCharge:
     )
 
 
-def _rules(rng: np.random.Generator) -> Iterator[_Call]:
+def _rules(rng: np.random.Generator) -> Iterator[Call]:
     q, v = rng.normal(2, 1, (6, 3)), rng.uniform(0.01, 0.03, (6, 3))
     for rule in ("partially_synthetic", "fully_synthetic", "multiple_imputation"):
         yield _call(f"combine_{rule}", estimates=q, variances=v)
@@ -192,7 +172,7 @@ def _rules(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("combine_nested", "negative variance replaced", **wide)
 
 
-def _masking(rng: np.random.Generator) -> Iterator[_Call]:
+def _masking(rng: np.random.Generator) -> Iterator[Call]:
     n, levels = 12, 4
     x, w = rng.normal(size=n), rng.normal(size=(n, 3))
     codes, seen = (rng.integers(0, levels, n).astype(float) for _ in range(2))
@@ -207,32 +187,28 @@ def _masking(rng: np.random.Generator) -> Iterator[_Call]:
     yield _call("masked_level_probabilities", prior=prior, log_density=log_density)
 
 
-def _changes(rng: np.random.Generator) -> Iterator[_Call]:
+def _changes(rng: np.random.Generator) -> Iterator[Call]:
     log_lik, alpha = _log_lik(rng, 200, 20), _alpha(rng, 20)
     for function in ("loss_ranges", "leave_one_out_loss", "gaussian_mu"):
-        yield _call(function, log_lik=0.2 * log_lik, alpha=alpha, tolerance=ARITHMETIC)
+        near = _call(function, log_lik=0.2 * log_lik, alpha=alpha)
+        yield replace(near, tolerance=ARITHMETIC)
     for function in ("center_and_censor", "frozen_excess"):
         yield _call(function, log_lik=log_lik, center=log_lik[0], alpha=alpha, cap=0.5)
 
 
-def _scores(rng: np.random.Generator) -> Iterator[_Call]:
+def _scores(rng: np.random.Generator) -> Iterator[Call]:
     scores, precision = rng.standard_t(3, (4, 200, 3)), np.diag([0.01, 0.16, 0.16])
     whitening = np.diag(rng.gamma(3, 0.1, 3))
     yield _call("clip_scores", scores=scores[0], whitening=whitening, clip=0.4)
     yield _call("scoring_design", scores=scores, precision=precision, mu=0.2)
     design = scoring_design(scores, precision, mu=0.2)
-    yield _call(
-        "scoring_step",
-        in_r={"design": vars(design)},
-        theta=rng.normal(size=3),
-        noisy_sum=rng.normal(size=3),
-        design=design,
-        prior_gradient=rng.normal(size=3),
-        tolerance=ARITHMETIC,
-    )
+    names = ("theta", "noisy_sum", "prior_gradient")
+    arguments: dict[str, Any] = {name: rng.normal(size=3) for name in names}
+    step = Call(function="scoring_step", arguments={"design": design, **arguments})
+    yield replace(step, in_r={"design": vars(design)}, tolerance=ARITHMETIC)
 
 
-def _gaussian(rng: np.random.Generator) -> Iterator[_Call]:
+def _gaussian(rng: np.random.Generator) -> Iterator[Call]:
     mu, delta = float(np.round(rng.gamma(2, 0.3), 6)), 1e-6
     draws = {"n_draws_released": 3, "relation": "replace"}
     for function, how in (
@@ -246,4 +222,4 @@ def _gaussian(rng: np.random.Generator) -> Iterator[_Call]:
         ("epsilon_of_rho", {"rho": mu, "delta": delta}),
         ("epsilon_of_censoring", {"cap": mu, **draws}),
     ):
-        yield _call(function, tolerance=ARITHMETIC, **how)
+        yield replace(_call(function, **how), tolerance=ARITHMETIC)

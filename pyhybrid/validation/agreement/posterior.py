@@ -149,13 +149,26 @@ def mean_rows(
     """Posterior means of two fits, in Monte Carlo standard errors of their difference."""
     engines = python.draws.provenance.engine, other.draws.provenance.engine
     sides = ("Python", "R") if engines[1] == "rstan" else engines
-    one, two = ingredients(bound, python), ingredients(bound, other)
+    part = f"{MEANS}: {posterior}, {' and '.join(engines)}"
+    return scalar_rows(part, ingredients(bound, python), ingredients(bound, other), sides=sides)
+
+
+def scalar_rows(
+    part: str,
+    one: Mapping[str, FloatArray],
+    two: Mapping[str, FloatArray],
+    *,
+    sides: tuple[str, str],
+    of: str = "",
+) -> Iterator[Row]:
+    """Means over draws of scalars by name, shape (chains, draws) each, in Monte Carlo standard
+    errors of their difference."""
     for name, values in one.items():
         error = np.hypot(_error_of_mean(values), _error_of_mean(two[name]))
         apart = abs(values.mean() - two[name].mean())
         yield Row(
-            part=f"{MEANS}: {posterior}, {' and '.join(engines)}",
-            quantity=name,
+            part=part,
+            quantity=f"{name}{of}",
             python=float(values.mean()),
             r=float(two[name].mean()),
             difference=float(apart / error) if error > 0 else float(np.inf if apart else 0),
@@ -166,7 +179,7 @@ def mean_rows(
         )
 
 
-def ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray]:
+def ingredients(bound: BoundModel, fit: PosteriorFit) -> dict[str, FloatArray]:
     """Scalars of each draw, shape (chains, draws): parameters, and what the bound is made of."""
     scalars: dict[str, FloatArray] = {}
     for name, values in bound.monitored(fit.draws).items():
@@ -182,7 +195,7 @@ def ingredients(bound: BoundModel, fit: PosteriorFit) -> Mapping[str, FloatArray
 
 
 def _labels(bound: Any, name: str, size: int) -> list[str]:
-    columns = getattr(getattr(bound, "design", None), "columns", ())
+    columns = bound.design_columns
     if name == "beta" and len(columns) == size:
         return [f"beta[{column}]" for column in columns]
     return [name] if size == 1 else [f"{name}[{k}]" for k in range(1, size + 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
@@ -13,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports import drawing as draw
 from pyhybrid.reports.opening import facts_of_table
-from pyhybrid.reports.page import Marked, Section, Table, render_page, section
+from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.running.files import check_new_file, write_files
 
 EXACT = 1e-12
@@ -33,23 +31,17 @@ _COLUMNS = (
     "part", "quantity", "python", "r", "difference", "tolerance", "unit", "numbers", "agrees",
 )  # fmt: skip
 _ABOUT = {
-    "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does. "
-    "Columns of the matrix are compared in any order.",
-    "array functions": "Each function of the Python package and the function of the same name of "
-    "the R package, an independent implementation, on generated input.",
-    "same draws": "At the same parameter values. Python: numpy's log-likelihood and Python's "
-    "functions. R: the log_lik that the Stan program wrote, and R's functions. Where digits cancel "
-    "in a sum, as in the leave-one-out loop of the papers' supplement, the difference is relative "
-    "to the largest number.",
-    "posterior means": "Of two engines, each from its own draws. The difference is in "
-    "Monte Carlo standard errors of the difference (ArviZ, both fits). f is the log-likelihood of "
-    "a record and alpha its weight: the largest |alpha f| of a draw is what the Lipschitz bound is "
-    "the maximum of.",
-    "published program": "The program that a paper prints or describes, and the default one, which "
-    "has the same posterior: each from draws of its own, on a part of a study's data. 2 Delta is "
-    "the papers' epsilon of one draw. Errors are those of 20 blocks of about independent draws; of "
-    "several numbers the largest difference, corrected for their number. log_lik, which the "
-    "program writes weighted, is compared at the same theta with numpy's.",
+    "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does; "
+    "columns in any order.",
+    "array functions": "Functions of the same name of both packages, independent implementations, "
+    "on generated input.",
+    "same draws": "At the same parameter values: numpy's log-likelihood and Python's functions, "
+    "and the log_lik that the Stan program wrote, and R's functions.",
+    "posterior means": "Of two engines, each from its own draws; f is the log-likelihood of a "
+    "record and alpha its weight.",
+    "published program": "The program that a paper prints and the default one, which has the same "
+    "posterior: each from draws of its own, on a part of a study's data; 2 Delta is the papers' "
+    "epsilon of one draw. Means over draws.",
     "supplement": "The script that the supplement prints, sourced as it is by R, and the functions "
     "of this package, on the same log-likelihoods.",
 }
@@ -59,26 +51,10 @@ _ABOUT = {
 class Row:
     """A quantity in both languages. Confidential if it was computed from a user's own table.
 
-    Attributes
-    ----------
-    part : str
-        Which part of the comparison it belongs to.
-    quantity : str
-        What was computed.
-    python, r : float
-        The values of the two `sides`; of several numbers the pair that is furthest apart, and if
-        all are the same the largest.
-    difference : float
-        Largest difference over all numbers, in `unit`; infinite if shapes differ.
-    tolerance : float
-        Largest difference that is still agreement.
-    unit : {"relative", "standard error"}
-        Relative to the larger of the two numbers (at least 0.001), or in Monte Carlo standard
-        errors of the difference of two posterior means.
-    numbers : int
-        How many pairs of numbers were compared.
-    sides : tuple of two str, default ("Python", "R")
-        What was held against what: two engines of Python's by name, where neither is R's.
+    The values are those of the two `sides`, Python and R unless two engines or texts were held
+    against each other: of several numbers the pair that is furthest apart, and if all are the same
+    the largest. The difference is the largest over all `numbers` pairs, infinite if shapes differ:
+    relative to the larger of two (at least 0.001), or in Monte Carlo standard errors.
     """
 
     part: str
@@ -107,20 +83,9 @@ def compare(
     to_largest: bool = False,
     sides: tuple[str, str] = ("Python", "R"),
 ) -> Row:
-    """Compare two values of one quantity: numbers, arrays, or records of them.
-
-    Parameters
-    ----------
-    part, quantity : str
-    python, r : float, array_like, mapping or dataclass
-        Of two records the numeric fields that both have are compared.
-    tolerance : float
-        Relative.
-    to_largest : bool, default False
-        Take differences relative to the largest number of all instead of element by element, for
-        results of sums in which digits cancel.
-    sides : tuple of two str
-    """
+    """Compare two values of one quantity: numbers, arrays, or records, of which numeric fields of
+    the same name are compared; `to_largest`: relative to the largest number of all, for results of
+    sums in which digits cancel."""
     left, right = _numbers(python, r)
     if left.shape != right.shape or left.size == 0:
         return Row(
@@ -162,18 +127,16 @@ def _differences(left: FloatArray, right: FloatArray, to_largest: bool) -> Float
 
 
 def _numbers(python: Any, r: Any) -> tuple[FloatArray, FloatArray]:
-    """Both values as arrays of like meaning."""
+    """Both values as arrays of like meaning; of two records, the fields that both have."""
     if is_dataclass(python) and not isinstance(python, type):
         python = asdict(python)
     if not isinstance(python, Mapping):
         return _array(python), _array(r)
     shared = [name for name in python if name in r and not isinstance(python[name], str)]
-    left = [_array(python[name]) for name in shared]
-    right = [_array(r[name]) for name in shared]
-    if [a.shape for a in left] != [b.shape for b in right]:
-        return np.zeros(sum(a.size for a in left)), np.zeros(sum(b.size for b in right) + 1)
-    join = [np.concatenate([a.ravel() for a in side] or [np.zeros(0)]) for side in (left, right)]
-    return join[0], join[1]
+    sides = [[_array(values[name]) for name in shared] for values in (python, r)]
+    alike = [one.shape for one in sides[0]] == [other.shape for other in sides[1]]
+    left, right = (np.concatenate([x.ravel() for x in side] or [np.zeros(0)]) for side in sides)
+    return left, right if alike else np.zeros(left.size + 1)
 
 
 def _array(value: Any) -> FloatArray:
@@ -181,62 +144,21 @@ def _array(value: Any) -> FloatArray:
     return np.atleast_1d(np.squeeze(np.asarray(value, dtype=np.float64)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """What a program took by an engine: seconds of its fits without compiling, effective draws of
-    the worst monitored quantity, summed over fits, and divergent transitions.
-
-    `text` is "published" or "default".
-    """
-
-    program: str
-    text: str
-    engine: str
-    seconds: float
-    effective: float
-    divergent: int
-
-    @property
-    def rate(self) -> float:
-        """Effective draws per second."""
-        return self.effective / self.seconds
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Validation:
-    """Python held against R. Confidential if a table of the user's was compared.
-
-    Attributes
-    ----------
-    rows : tuple of Row
-        One per quantity.
-    versions : mapping of str to str
-        Version of everything that took part.
-    programs : mapping of str to str
-        SHA-256 of the text of each Stan program that ran.
-    settings : mapping of str to str
-        Model, sampler settings, name and size of the table.
-    seed : int
-        All random numbers, those of the generated input included, come from it.
-    own_data : bool
-        True if a table of the user's was compared.
-    left_out : tuple of str
-        What was not compared, and why.
-    notes : tuple of str
-        What the engines had to say.
-    speeds : tuple of Speed
-        Of published programs and ours.
-    """
+    """Python held against R: a row per quantity, and what is needed to repeat it: versions, SHA-256
+    of Stan programs, settings, the seed of all random numbers. Confidential if a table of the
+    user's was compared (`own_data`). `left_out` says what was not compared, and why; `notes` is
+    what engines had to say."""
 
     rows: tuple[Row, ...]
     versions: Mapping[str, str]
     programs: Mapping[str, str]
     settings: Mapping[str, str]
     seed: int
-    own_data: bool
+    own_data: bool = False
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    speeds: tuple[Speed, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Validation of {len(self.rows)} quantities: {self.verdict}>"
@@ -282,8 +204,6 @@ class Validation:
                 )
             )
             explained.add(kind)
-        if self.speeds:
-            sections.append(self._speed_section())
         sections.append(Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]))
         made_by = Table(
             caption="Versions, seed, settings and programs: what is needed to repeat this.",
@@ -305,23 +225,6 @@ class Validation:
         own = [said[name] for name in ("formula", "model", "engines") if name in said]
         return [*facts_of_table(said["table"], *size), *own]
 
-    def _speed_section(self) -> Section:
-        rows = [[*speed_cells(speed)] for speed in self.speeds]
-        table = Table(header=list(SPEED_HEADER), rows=rows, numbers=True)
-        picture = plot_published(self.table, self.speeds)
-        return section("published", figures=[picture], tables=[table])
-
-    def as_dict(self) -> dict[str, Any]:
-        """The comparison in JSON's types, numbers that are not finite as texts."""
-        finite = dict.fromkeys(("python", "r", "difference"), number_or_text)
-        rows = [
-            {k: finite.get(str(k), lambda v: v)(v) for k, v in row.items()}
-            for row in self.table.to_dict("records")
-        ]
-        speeds = [{**asdict(speed), "rate": speed.rate} for speed in self.speeds]
-        made = {**self._made_by(), "left_out": list(self.left_out)}
-        return {"verdict": self.verdict, "rows": rows, "speeds": speeds, "made_by": made}
-
     def _made_by(self) -> dict[str, str]:
         programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
         notes = "; ".join(self.notes) or "none"
@@ -330,40 +233,13 @@ class Validation:
         }  # fmt: skip
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the report, whole or not at all; only its owner can read one on their own table.
-
-        A path that ends in .csv gets the rows alone, in .json rows and speeds, any other the page.
-
-        Raises
-        ------
-        InvalidInput
-            If the file exists and `overwrite` is False, or is a folder.
-        SaveFailed
-            On a disk error; nothing is left behind.
-        """
+        """Write the report, whole or not at all, or with a path that ends in .csv the rows alone;
+        only its owner can read one on their own table. InvalidInput if the file exists and is not
+        to be overwritten, or is a folder; SaveFailed on a disk error."""
         check_new_file(path, overwrite=overwrite, what="report")
-        kind = Path(path).suffix.lower()
-        if kind == ".csv":
-            text = self.table.to_csv(index=False)
-        else:
-            text = json.dumps(self.as_dict(), indent=2) if kind == ".json" else self.report()
+        rows_alone = Path(path).suffix.lower() == ".csv"
+        text = self.table.to_csv(index=False) if rows_alone else self.report()
         write_files({Path(path): text}, private=self.own_data)
-
-
-SPEED_HEADER = ("program", "engine", "seconds", "effective", "per second")
-
-
-def speed_cells(speed: Speed) -> tuple[str, ...]:
-    """Cells of a table of speeds."""
-    return (
-        f"{speed.program}, {speed.text}", speed.engine, f"{speed.seconds:.2f}",
-        f"{speed.effective:,.0f}", f"{speed.rate:,.0f}",
-    )  # fmt: skip
-
-
-def number_or_text(value: float) -> float | str:
-    """A number as JSON has it."""
-    return value if np.isfinite(value) else str(value)
 
 
 def _agreement(sides: tuple[str, str], rows: Sequence[Row]) -> str:
@@ -406,25 +282,3 @@ def _table(rows: list[Row]) -> Table:
         ],
         numbers=True,
     )
-
-
-def plot_published(rows: pd.DataFrame, speeds: Sequence[Any]) -> Any:
-    """Published programs' differences from ours, and both's effective draws per second."""
-    shown = rows[(rows["unit"] == "standard error") & np.isfinite(rows["difference"])]
-    parts = list(dict.fromkeys(shown["part"]))
-    height = 1.2 + 0.35 * max(len(parts), len(speeds))
-    left, right = draw.new_panels(11, height, columns=2)
-    for place, part in enumerate(parts):
-        apart = shown.loc[shown["part"] == part, "difference"]
-        left.plot(apart, np.full(len(apart), place), "o", color=draw.COLORS[0], alpha=0.5, ms=5)
-    left.axvline(5, color="0.4", ls="--", lw=1)
-    draw.rows_of(left, [part.partition(": ")[2] for part in parts])
-    left.set_xlabel("difference, Monte Carlo standard errors (at most 5)")
-    for place, speed in enumerate(speeds):
-        right.barh(place, speed.rate, color=draw.COLORS[speed.text == "default"])
-    draw.rows_of(right, [f"{each.program}, {each.text}, {each.engine}" for each in speeds])
-    right.set_xscale("log")
-    right.set_xlabel("effective draws per second")
-    for ax in (left, right):
-        ax.invert_yaxis()
-    return draw.finish(left)
