@@ -216,7 +216,7 @@ class Gauntlet:
 
     def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out = self.folder / "local"
-        words = [str(self.data), "--formula", self.formula, "--local"]
+        words = [str(self.data), "--formula", self.formula, "--mechanism", "lipschitz"]
         words += ["--out", str(out)]
         return self._typed([["synthesize", *words]], out), read_table(self.data).frame
 

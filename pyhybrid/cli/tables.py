@@ -54,9 +54,14 @@ class SourceTable:
                  if name in self.text}  # fmt: skip
         return replace(self, frame=with_columns(self.frame, cells))
 
-    def restore(self, release: AnyRelease) -> AnyRelease:
-        """The release with unsynthesized columns letter by letter as they stand in the file."""
-        return release if self.text is None else release.with_unsynthesized(self.text)
+    def restore(self, release: AnyRelease, ids: Collection[str] = ()) -> AnyRelease:
+        """The release with unsynthesized columns letter by letter as they stand in the file, but
+        for `ids`, whose values were replaced."""
+        if self.text is None:
+            return release
+        table = release.synthetic[0]
+        texts = {name: self.text[name] for name in table.columns if str(name) not in ids}
+        return release.with_unsynthesized(with_columns(table, texts))
 
 
 def read_table(path: str | Path, unsaid: Collection[str] = ()) -> SourceTable:

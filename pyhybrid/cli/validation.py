@@ -7,60 +7,70 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import build_model, default_model, options, sampler_settings
+from pyhybrid.cli.console import frame_table, progress_bars, show, table_of
+from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
-from pyhybrid.models import Model, Poisson
+from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement.validation import SPEED_HEADER, UNITS, speed_cells
 
-_LONGEST = 24  # characters of a word in the first column
 
-
-@options
 def validate(
-    data: Path | None = None,
-    formula: str | None = None,
-    model: str | None = None,
-    engine: str = "all",
-    quick: bool = False,
-    published: bool = False,
-    supplement: Path | None = None,
-    program: Path | None = None,
-    out: Path | None = None,
-    seed: int = 1,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    overwrite: bool = False,
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Own records, .csv or .parquet; generated if omitted. With --published the "
+            "February CE file, for the mixture."
+        ),
+    ] = None,
+    formula: Annotated[str | None, option("For DATA, e.g. 'visits ~ age'.")] = None,
+    model: Annotated[
+        str | None,
+        option(
+            "As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's "
+            "values; of generated records negative_binomial, with --published all programs]"
+        ),
+    ] = None,
+    engine: Annotated[
+        str, option("Python's side: all that are there, auto, cmdstan or embedded.")
+    ] = "all",
+    quick: Annotated[
+        bool, option("Leave out rstan, which compiles for about a minute.", "--quick")
+    ] = False,
+    published: Annotated[
+        bool,
+        option("Compare the papers' own programs with ours, by each engine.", "--published"),
+    ] = False,
+    supplement: Annotated[
+        Path | None,
+        option("FILE.R, your copy of the script that the supplement prints, against ours."),
+    ] = None,
+    program: Annotated[
+        Path | None, option("With --supplement, FILE.stan, your copy of the program, too.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("Report, an HTML file; its rows where the name ends in .csv, all in .json."),
+    ] = None,
+    seed: Annotated[int, option("Seed of all random numbers.")] = 1,
+    settings: Annotated[
+        str | None, option("Of the sampler, as key=value,...: chains, warmup, draws.", group=FIT)
+    ] = None,
+    overwrite: Overwrite = False,
 ) -> int:
-    """Compare Python with R on this machine; exit code 1 on any disagreement.
-
-    Options:
-    data (argument): Own records, .csv or .parquet [default: generated]; with --published the
-        February CE file, for the mixture [default: simulated].
-    formula: For DATA, e.g. 'visits ~ age'.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's values;
-        of generated records negative_binomial, with --published all programs]
-    engine: Python's side: all that are found, auto, cmdstan or embedded.
-    quick: Leave out rstan, which compiles for about a minute.
-    published: Compare the papers' own programs with ours, by each engine at hand.
-    supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
-    program: With --supplement, FILE.stan, your copy of the program, too.
-    out: Report, an HTML file; its rows where the name ends in .csv, rows and speeds in .json.
-    seed: Seed of all random numbers.
-    """
+    """Compare, save the report, and show what disagrees."""
     if out is not None:
         check_new_file(out, overwrite=overwrite, what="report")
     if program is not None and supplement is None:
@@ -72,8 +82,8 @@ def validate(
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     with progress_bars() as progress:
         how: dict[str, Any] = {
-            "engine": engine, "seed": seed, "progress": progress,
-            "settings": sampler_settings(chains, warmup, draws, None),
+            "settings": None, **fit_options(settings), "engine": engine, "seed": seed,
+            "progress": progress,
         }  # fmt: skip
         if supplement is not None:
             how["engine"] = "auto" if engine == "all" else engine
@@ -81,32 +91,33 @@ def validate(
         elif published:
             income = None if data is None else str(data)
             found = agreement.validate_published(model, quick=quick, income=income, **how)
+        elif data is None or formula is None:
+            found = agreement.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
-            table = None if data is None else read_table(data).frame
-            chosen: str | Model = model or "negative_binomial"
-            if table is not None and formula is not None:
-                chosen = build_model(model, formula) if model else default_model(formula, table)
-            found = agreement.validate(table, chosen, quick=quick, **how)
-            if data is not None:
-                found = replace(found, settings={**found.settings, "table": data.name})
-    return _told(found, out, overwrite=overwrite)
-
-
-def _told(found: agreement.Validation, out: Path | None, *, overwrite: bool) -> int:
-    """Save and show a comparison; the exit code."""
+            df = read_table(data).frame
+            found = agreement.validate(df, model_for(model, "", formula, df), quick=quick, **how)
+            found = replace(found, settings={**found.settings, "table": data.name})
     if out is not None:
         found.save(out, overwrite=overwrite)
-    _show_agreement(found, out)
+    show_agreement(found, out)
     return 0 if found.agrees else 1
 
 
-def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
+def show_agreement(found: agreement.Validation, out: Path | None) -> None:
+    """A table for each part, speeds, and last what disagrees."""
     for part in dict.fromkeys(row.part for row in found.rows):
-        show(_agreement_table(part, [row for row in found.rows if row.part == part]))
+        rows = [row for row in found.rows if row.part == part]
+        cells = [
+            (row.quantity, f"{row.python:.6g}", f"{row.r:.6g}", f"{row.difference:.2g}",
+             "agrees" if row.agrees else "DISAGREES")
+            for row in rows
+        ]  # fmt: skip
+        title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
+        header = ["quantity", *rows[0].sides, "difference", "verdict"]
+        show(frame_table(title, pd.DataFrame(cells, columns=header)))
     if found.speeds:
-        cells = (speed_cells(speed) for speed in found.speeds)
-        title = "Seconds and effective draws"
-        show(table_of(title, SPEED_HEADER, cells, left=("engine",), simple=True))
+        speeds = pd.DataFrame(map(speed_cells, found.speeds), columns=[*SPEED_HEADER])
+        show(frame_table("Seconds and effective draws", speeds))
     for cause in found.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:
@@ -119,31 +130,6 @@ def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
             f"{row.sides[1]} {row.r:.6g}",
             f"    {UNITS[row.unit]} {row.difference:.2g}; agreement is at most {row.tolerance:.2g}",
         )
-
-
-def _broken(quantity: str) -> str:
-    """Names of functions that are too long for a column go on in a second line, after a "_"."""
-    words = []
-    for word in quantity.split(" "):
-        at = word.rfind("_", 0, _LONGEST) + 1
-        words.append(f"{word[:at]}\n{word[at:]}" if len(word) > _LONGEST and at else word)
-    return " ".join(words)
-
-
-def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
-    title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
-    header = ("quantity", *rows[0].sides, "difference", "verdict")
-    cells = (
-        [
-            escape(_broken(row.quantity)),
-            f"{row.python:.6g}",
-            f"{row.r:.6g}",
-            f"{row.difference:.2g}",
-            "agrees" if row.agrees else "[bold red]DISAGREES[/bold red]",
-        ]
-        for row in rows
-    )
-    return table_of(title, header, cells, left=("verdict",), simple=True)
 
 
 _PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",
@@ -161,13 +147,12 @@ class Finding:
     remedy: str = ""
 
 
-@options
-def doctor(every_engine: bool = False) -> int:
-    """Show which engines can run here, what is missing, and how to install it.
-
-    Options:
-    every_engine (--all): Also try rstan, which compiles for about a minute.
-    """
+def doctor(
+    every_engine: Annotated[
+        bool, option("Also try rstan, which compiles for about a minute.", "--all")
+    ] = False,
+) -> int:
+    """Try the engines, and say how what is missing is installed; exit code 1 if none can fit."""
     engines = []
     with progress_bars() as progress:
         for name in ENGINES:

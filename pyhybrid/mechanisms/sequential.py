@@ -453,7 +453,7 @@ def _check_kinds(mechanisms: Sequence[Step], bounds: Sequence[Joined]) -> None:
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
-            f"{strict.index(False) + 1} is not; allow_unlike=True (--allow-unlike) states the "
+            f"{strict.index(False) + 1} is not; allow_unlike=True states the "
             "whole as asymptotic local, the weaker of the two"
         )
     if all(strict):

@@ -16,11 +16,12 @@ from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
-from pyhybrid.reports.opening import facts_of_table, sets_in_words
+from pyhybrid.reports.opening import sets_in_words
 from pyhybrid.reports.page import (
     Picture,
     Section,
     Table,
+    facts_of_table,
     meanings,
     number_text,
     render_page,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from pyhybrid.reports.page import (
     Card,
     Marked,
     Section,
+    facts_of_table,
     number_text,
     picture_of,
     rendered,
@@ -64,15 +64,6 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
 def sets_in_words(number: int) -> str:
     """``1 synthetic set``, ``3 synthetic sets``."""
     return f"{number} synthetic {'sets' if number > 1 else 'set'}"
-
-
-def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> list[str]:
-    """The date, and the table: its name and size, as far as they are known."""
-    name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
-    return [
-        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{n_records:,} records{columns}",
-    ]
 
 
 def _settings(release: Release) -> list[Mapping[str, Any]]:

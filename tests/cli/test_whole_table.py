@@ -1,6 +1,7 @@
 """`pyhybrid describe`, and a whole table by one command: types are drafted, confirmed and taken."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,7 @@ def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path)
     code, shown, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
     assert code == 0, error
     assert "2 other columns are published unchanged: name, region" in shown
-    assert "POOR visits: error of the mean" in shown or "POOR wage: error of the mean" in shown
-    assert shown.count("or a larger epsilon may keep more") == 1
+    assert re.search(r"(visits|wage): [\w -]+[^\n]*POOR", shown)
 
 
 def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
@@ -164,13 +164,13 @@ def test_one_cell_changes_how_no_other_is_read(
 
 @pytest.mark.parametrize(("more", "said"), [
     ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
-    (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),
-    (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the table: 'nope'"),
+    (["--epsilon", "4", "--fit", "seed=1"], "leave out --fit"),
+    (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
     (["--epsilon", "-1"], "--epsilon must be above 0"),
     (["--epsilon", "4", "--drop", "person,name,const", "--reference", "empty.csv",
-     "--holds-no-released-record"], "--reference must have the columns that are synthesized: age"),
+     "--holds-no-released-record"], "a strict charge needs types of columns"),
     (["--epsilon", "4", "--types", "own.json"], "Leave them out (drop=, --drop person,name,const)"),
     (["--epsilon", "4", "--types", "empty.json"], "the type of a column or more: found none"),
     (["--epsilon", "4", "--unit", "sex"], "unit and rows_per_unit must be given together"),

@@ -162,7 +162,7 @@ def test_default_candidates_are_the_papers() -> None:
 
 
 BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]
-QUICK = ["--engine", "embedded", "--seed", "5", "--warmup", "300", "--draws", "300"]
+QUICK = ["--fit", "engine=embedded,seed=5,warmup=300,draws=300"]
 
 
 @pytest.mark.long
@@ -201,14 +201,14 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     (["--mechanism", "nothing"], "--mechanism must be one of unweighted, lipschitz"),
     (["--mechanism", "count:radius=-1"], "radius must be above 0: found -1"),
     (["--mechanism", "count:radius=big"], "radius must be a number: found 'big'"),
-    (["--mechanism", "count:color=red"], "takes no --color"),
+    (["--mechanism", "count:color=red"], "takes no color"),
     (["--mechanism", "lipschitz:reweighting=perhaps"], "reweighting must be True, False"),
     (["--mechanism", "scalar"], "exactly one of target_epsilon"),
     (["--mechanism", "count", "--mechanism", "count"], "'count' is there twice"),
     (["--n-synthetic", "0"], "--n-synthetic must be a whole number >= 1"),
     (["--model", "nothing"], "--model must be one of"),
-    (["--engine", "none"], "engine must be one of"),
-    (["--on-not-converged", "ignore"], "on_not_converged must be one of"),
+    (["--fit", "engine=none"], "engine must be one of"),
+    (["--fit", "on_not_converged=ignore"], "on_not_converged must be one of"),
     (["--formula", "nothing ~ 1"], "nothing"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(

@@ -153,8 +153,7 @@ def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
 
 
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
-QUICK = ["--engine", "embedded", "--seed", "8", "--warmup", "300", "--draws", "600",
-         "--n-synthetic", "4"]  # fmt: skip
+QUICK = ["--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4"]
 
 
 @pytest.mark.long
@@ -186,7 +185,7 @@ def test_the_command_writes_a_private_folder(
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
     (["--workers", "0"], "--workers must be a whole number >= 1"),
     (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
-    (["--engine", "none"], "engine must be one of"),
+    (["--fit", "engine=none"], "engine must be one of"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(
     refused: Any, table: pd.DataFrame, arguments: list[str], message: str

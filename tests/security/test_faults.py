@@ -253,7 +253,7 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
         from pyhybrid import cli
         assert sys.stdout.encoding != "utf-8", sys.stdout.encoding
         sys.argv = ["pyhybrid", "synthesize", "data.csv", "--formula", "`visites_\\u00e9` ~ 1",
-                    "--out", "out", "--engine", "embedded", "--on-not-converged", "warn",
+                    "--out", "out", "--fit", "engine=embedded,on_not_converged=warn",
                     "--model", "negative_binomial", "--mechanism", "unweighted"]
         cli.main()
         """,
