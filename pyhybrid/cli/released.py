@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -118,9 +117,8 @@ _COLORS = {"good": "green", "fair": "yellow", "POOR": "bold red"}
 def _show_judged(data: pd.DataFrame, release: Release) -> None:
     """How good the synthetic columns are, in numbers with their limits, and lost relations."""
     from pyhybrid.reports.columns import lost_relations
-    from pyhybrid.reports.opening import judged_columns
     from pyhybrid.reports.release import beside_data
-    from pyhybrid.reports.verdicts import POOR, limits_text
+    from pyhybrid.reports.verdicts import POOR, judged_columns, limit_texts
 
     judged = judged_columns(release, data)
     many = len(judged) > _MOST_COLUMNS
@@ -133,13 +131,13 @@ def _show_judged(data: pd.DataFrame, release: Release) -> None:
         title = "How good the synthetic data are (confidential"
         title += "; the worst measure of each, the report has all)" if many else ")"
         rows = (
-            (f"{escape(column)}: {own.label}", own.text, f"[{_COLORS[own.word]}]{own.word}[/]")
+            (f"{escape(column)}: {own.label}", own.text, *limit_texts(own.measure),
+             f"[{_COLORS[own.word]}]{own.word}[/]")
             for column, own in shown
-        )
-        limits = textwrap.fill(limits_text(own.measure for _, own in shown), 78)
-        show(table_of(title, ("", "value", ""), rows, caption=limits))
-    lost = {} if release.origin is None else lost_relations(beside_data(release, data), data)
-    for text in lost.values():
+        )  # fmt: skip
+        show(table_of(title, ("", "value", "good to", "POOR beyond", ""), rows))
+    lost = [] if release.origin is None else lost_relations(beside_data(release, data), data)
+    for text in lost:
         show(f"[bold red]{POOR}[/] {escape(text)}")
 
 

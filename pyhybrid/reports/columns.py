@@ -18,8 +18,8 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
-from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
-from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell
+from pyhybrid.reports.page import Cell, Section, Table, number_text, section
+from pyhybrid.reports.verdicts import LIMITS, is_number, judged_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,26 +63,25 @@ def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
     ]
 
 
-def lost_relations(release: Release, data: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """A sentence by outcome and predictor, one of whose groups is further off than chance explains
-    among all groups of the page, at the level .05 for all of them."""
-    shown = _all(release, data)
+def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
+    """A sentence for each outcome and predictor, one of whose groups is further off than chance
+    explains among all groups of the page, at the level .05 for all of them."""
     far = {
-        (outcome, name): each.difference
-        for outcome, (_, found) in shown.items()
-        for name, each in found.items()
+        f"{outcome} by {name}": means.difference
+        for outcome, (_, found) in _all(release, data).items()
+        for name, means in found.items()
     }
     groups = sum(int(np.isfinite(off).sum()) for off in far.values())
     # What the largest of so many differences of two samples stays below, 19 times of 20.
     largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
     chance = max(LIMITS["standardised_difference"][1], largest)
-    return {
-        (outcome, name): f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups "
-        f"off by up to {number_text(np.nanmax(off))} standard errors of the data (POOR). The "
-        "relation is not kept."
-        for (outcome, name), off in far.items()
+    return [
+        f"{relation}: {int((off > chance).sum())} of {off.size} groups off by up to "
+        f"{number_text(np.nanmax(off))} standard errors of the data (POOR, beyond "
+        f"{number_text(round(chance, 1))}). The relation is not kept."
+        for relation, off in far.items()
         if (off > chance).any()
-    }
+    ]
 
 
 def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
@@ -218,68 +217,13 @@ def _numbers(column: pd.Series) -> FloatArray:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-_VALUES, _FEWEST, _MOST = 2_000_000, 20, 100  # values simulated, replicates
-_USUAL = 0.1  # two-sided probability above which a statistic is as replicates have it
-
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
     "mean": lambda y: float(y.mean()),
     "median": lambda y: float(np.quantile(y, 0.5)),
-    "standard deviation": lambda y: float(y.std()),
-    "share of zeros": lambda y: float((y == 0).mean()),
     "15th percentile": lambda y: float(np.quantile(y, 0.15)),
     "90th percentile": lambda y: float(np.quantile(y, 0.9)),
-    "largest": lambda y: float(y.max()),
 }
 """Statistics of a column of numbers."""
-_SUMMARY = ("mean", "median", "15th percentile", "90th percentile")
-
-
-def predictive_section(release: Release) -> list[Section]:
-    """Figure and table of the released fit's replicates; none of levels, of a whole sequence, whose
-    steps have their own, or of a release that was loaded. The replicates are made for this page
-    and are not those released; in a step they are given the data's values of earlier columns."""
-    session = None if release.origin is None else release.origin.session
-    if session is None or release.fit is None or release.fit.exact is not None:
-        return []
-    bound, draws = session.bound, release.fit.draws
-    column = bound.synthesized[0]
-    if not is_number(bound.table[column]):
-        return []
-    kept = np.flatnonzero(release.fit.bounds.kept_draws)
-    n_sets = int(np.clip(_VALUES // bound.n, _FEWEST, _MOST))
-    chosen = kept[np.linspace(0, kept.size - 1, min(n_sets, kept.size)).astype(np.intp)]
-    rng = session.streams.generator(f"report/predictive/{release.identifier}")
-    sets = [numeric_values(bound.replicate(draws, int(s), rng)[column]) for s in chosen]
-    data = numeric_values(bound.table[column])
-    found = {
-        name: (of(data), np.array([of(each) for each in sets]))
-        for name, of in STATISTICS.items()
-        if name != "median" and (name != "share of zeros" or (data == 0).any())
-    }
-    rows: list[list[Cell]] = []
-    for name, (truth, replicates) in found.items():
-        above, word = tail_word(truth, replicates)
-        low, middle, high = map(number_text, np.quantile(replicates, [0.025, 0.5, 0.975]))
-        shown = f"{middle} [{low}, {high}]"
-        rows.append([name, number_text(truth), shown, Marked(text=f"{above:.0%}", word=word)])
-    header = ["Statistic", "Data", "Replicates", "Above the data"]
-    return [
-        section(
-            "predictive",
-            figures=[figures.plot_predictive(found)],
-            tables=[Table(header=header, rows=rows, numbers=True)],
-            column=column, sets=len(sets), statistics=len(found),
-        )
-    ]  # fmt: skip
-
-
-def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
-    """Share of replicates at or above the data, ties counted half, and how good that is: POOR if
-    the data are beyond all replicates, good if at least 5 % of them are on either side."""
-    above = float((replicates > data).mean() + (replicates == data).mean() / 2)
-    if above in (0.0, 1.0):
-        return above, POOR
-    return above, GOOD if 2 * min(above, 1 - above) >= _USUAL else FAIR
 
 
 def plot_release(release: Release, column: str | None = None) -> Figure:
@@ -351,30 +295,12 @@ def _distribution(
 
 
 def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    *others, last = sets
-    target = _summary(truth)
-    rows = [["data", *_compared(target, None)]]
-    found = [_summary(values) for values in sets[last]]
-    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
-    for name in [last, *others]:
-        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
-        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
-    header = [""]
-    for name in _SUMMARY:
-        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
-    return Table(header=header, rows=rows, numbers=True)
-
-
-def _summary(values: FloatArray) -> FloatArray:
-    return np.array([STATISTICS[name](values) for name in _SUMMARY])
-
-
-def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
-    """Cells of a row: each statistic and how far it is off."""
-    off = (
-        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
-    )
-    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
+    """Statistics of the data, and of each release the mean over its sets."""
+    rows = [["data", *(number_text(of(truth)) for of in STATISTICS.values())]]
+    for name, columns in sets.items():
+        means = [np.mean([of(values) for values in columns]) for of in STATISTICS.values()]
+        rows.append([f"{name}, mean of {len(columns)}", *map(number_text, means)])
+    return Table(header=["", *STATISTICS], rows=rows, numbers=True)
 
 
 def numeric_values(column: pd.Series) -> FloatArray:

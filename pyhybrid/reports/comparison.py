@@ -6,18 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures
-from pyhybrid.reports.fits import (
-    bounds_by_weight,
-    bounds_section,
-    convergence_section,
-    reweighting_section,
-)
+from pyhybrid.reports.fits import bounds_section, convergence_section, reweighting_section
 from pyhybrid.reports.page import (
     NOTHING,
     Cell,
@@ -30,13 +23,7 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell, weights_of
 from pyhybrid.studies.comparing import curve as curves
-from pyhybrid.studies.comparing.comparison import (
-    DATA,
-    NOT_COVERED,
-    Comparison,
-    outcome_of,
-    synthetic_means,
-)
+from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison
 
 EPSILON_OF_CURVE = (
     "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
@@ -51,7 +38,7 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     releases = comparison.releases
     made = (release.provenance for release in releases.values())
     engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
-    shown = [comparison_verdict(comparison), _estimates(comparison)]
+    weights = figures.plot_weights({name: r.confidential.alpha for name, r in releases.items()})
     parts = [
         section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
@@ -59,20 +46,20 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
         ),
         _charges(comparison),
         bounds_section("comparison, bounds", releases, in_lines),
-        _weights(comparison),
+        section("comparison, weights", figures=[weights]),
         *(
             reweighting_section(f"Re-weighting: {name}", release.reweighted)
             for name, release in releases.items()
             if release.reweighted
         ),
-        _mean_density(comparison),
         convergence_section(
             {name: r.diagnostics for name, r in releases.items() if r.diagnostics is not None},
             of="the released fits",
         ),
     ]  # fmt: skip
     title = f"Comparison of mechanisms: {comparison.outcome}"
-    sections = [*shown, *(replace(each, folded=True) for each in parts)]
+    folded = (replace(part, folded=True) for part in parts)
+    sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
@@ -86,11 +73,6 @@ def charges_title(comparison: Comparison) -> str:
         f"{sets} synthetic set{'s' * (sets > 1)} each, from {draws} draw{'s' * (draws > 1)}; "
         f"{kind}; nats"
     )
-
-
-def statistic_names(comparison: Comparison) -> dict[str, str]:
-    """What is estimated, as people call it."""
-    return {name: _NAMES.get(name, name) for name in comparison.estimates["statistic"].unique()}
 
 
 def charge_name(comparison: Comparison, name: str) -> str:
@@ -133,40 +115,19 @@ def _charges(comparison: Comparison) -> Section:
 
 
 def _estimates(comparison: Comparison) -> Section:
-    names = statistic_names(comparison)
-    named = comparison.estimates.assign(statistic=comparison.estimates["statistic"].map(names))
-    by_source = named.set_index(["source", "statistic"])
+    table = comparison.estimates.replace({"statistic": _NAMES})
+    names = list(table["statistic"].unique())
+    by_source = table.set_index(["source", "statistic"])
     rows = [
-        [source, *(interval_text(by_source.loc[(source, name)]) for name in names.values())]
+        [source, *(interval_text(by_source.loc[(source, name)]) for name in names)]
         for source in (DATA, *comparison.releases)
     ]
-    table = Table(header=["Source", *names.values()], rows=rows, numbers=True)
-    figure = figures.plot_intervals(named, reference=DATA)
-    outcome = comparison.outcome
-    return section("comparison, estimates", figures=[figure], tables=[table], outcome=outcome)
-
-
-def _weights(comparison: Comparison) -> Section:
-    figure = figures.plot_weights(
-        {name: r.confidential.alpha for name, r in comparison.releases.items()}
+    return section(
+        "comparison, estimates",
+        figures=[figures.plot_intervals(table, reference=DATA)],
+        tables=[Table(header=["Source", *names], rows=rows, numbers=True)],
+        outcome=comparison.outcome,
     )
-    shown = section("comparison, weights", figures=[figure])
-    pictures = [*shown.pictures]
-    for name, release in comparison.releases.items():
-        if release.reweighted is None:
-            drawn = section("comparison, weight", figures=[bounds_by_weight(release)], name=name)
-            pictures += drawn.pictures
-    return replace(shown, pictures=pictures)
-
-
-def _mean_density(comparison: Comparison) -> Section:
-    means = synthetic_means(comparison)
-    varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
-    of = outcome_of(comparison.session.bound).of_mean
-    drawn = []
-    if varied:
-        drawn = [figures.plot_mean_density(varied, label=f"{of} in a synthetic set")]
-    return section("comparison, density", figures=drawn, of=of, varied=varied)
 
 
 _COLUMNS = {

@@ -23,8 +23,6 @@ import numpy.typing as npt
 from pyhybrid.core import checks
 from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.diagnostics import RELIABLE_K
-from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
 from pyhybrid.reports import drawing as draw
 
 if TYPE_CHECKING:
@@ -343,32 +341,6 @@ def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
     return draw.finish(ax)
 
 
-def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figure:
-    """Leave-one-out loss of each record over the draws, by its largest in descending order; a line
-    marks the epsilon `charged` for a draw, nats."""
-    ax = draw.new_panels(7, 3.8)[0]
-    order = np.argsort(-found.by_record, kind="stable")
-    place = np.arange(1, order.size + 1)
-    lines = {"largest over the draws": found.by_record}
-    for k in reversed(range(len(found.probabilities))):
-        share = found.probabilities[k]
-        name = "median over the draws" if share == 0.5 else f"{share:.0%} of the draws below"
-        lines[name] = found.quantiles[:, k]
-    for (name, values), style in zip(lines.items(), draw.STYLES, strict=False):
-        ax.plot(place, values[order], label=name, linewidth=1.3, **style)
-    if charged is not None:
-        _level(ax, charged, "epsilon charged")
-    unreliable = np.flatnonzero(found.pareto_k[order] > RELIABLE_K)
-    if unreliable.size:
-        at = found.by_record[order][unreliable]
-        ax.plot(
-            place[unreliable], at, "x", color=draw.INK, markersize=5, label="unreliable estimate"
-        )
-    ax.set(xscale="log", xlabel="records, the largest loss first", ylabel="absolute loss, nats",
-           ylim=(0, None))  # fmt: skip
-    return draw.finish(ax)
-
-
 def _level(ax: Any, level: float, label: str) -> None:
     """A horizontal line, its number at the right end, where curves that fall are far below."""
     ax.axhline(level, label=label, **draw.RULE)
@@ -470,41 +442,6 @@ def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     ax.set_ylim(len(terms) - 0.5, -0.5)
     ax.set_xlabel("difference from the data, in its standard errors", fontsize=draw.TEXT)
     return draw.finish(ax)
-
-
-def plot_predictive(found: Mapping[str, tuple[float, FloatArray]]) -> Figure:
-    """One panel for each statistic, three in a row: of the data, and of each of m replicates."""
-    axes = draw.panels_for(len(draw.named(found)), 7, 3, 1.7)
-    for ax, (name, (data, replicates)) in zip(axes, found.items(), strict=True):
-        ends = np.array([min(replicates.min(), data), max(replicates.max(), data)])
-        flat = np.ptp(ends) <= 1e-9 * max(1.0, abs(data))
-        bins = ends[0] + np.array([-0.5, 0.5]) if flat else np.linspace(ends[0], ends[1], 21)
-        ax.hist(replicates, bins=bins, color=draw.COLORS[0], alpha=0.6, label="replicates")
-        ax.axvline(data, label="data", **draw.RULE)
-        draw.title(ax, name, fontsize=draw.TEXT + 1, color=draw.INK)
-        ax.set_yticks([])
-        ax.spines["left"].set_visible(False)
-        ax.locator_params(axis="x", nbins=4)
-    return draw.finish(axes[0])
-
-
-def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
-    """Histograms of the probability, in [0, 1], of being synthetic: rows of the data against those
-    of a synthetic set, by the name of the classifier."""
-    k = len(draw.named(groups))
-    panels = draw.new_panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
-    edges = np.linspace(0, 1, 41)
-    styles: tuple[dict[str, Any], ...] = ({"color": draw.INK, "linestyle": "-"}, draw.STYLES[1])
-    for ax, (name, (data, synthetic)) in zip(panels, groups.items(), strict=True):
-        parts = [check_vector(values, name) for values in (data, synthetic)]
-        for values, label, style in zip(parts, ("data", "synthetic"), styles, strict=True):
-            ax.stairs(_shares(values, edges), edges, linewidth=1.6, label=label, **style)
-        middle = parts[1].size / (parts[0].size + parts[1].size)
-        ax.axvline(middle, label="share of synthetic rows", **{**draw.RULE, "linewidth": 1})
-        draw.title(ax, name)
-        ax.set(xlim=(-0.02, 1.02), xlabel="probability of being synthetic")
-    panels[0].set_ylabel("share of rows")
-    return draw.finish(panels[0])
 
 
 def plot_pairs(ratios: pd.DataFrame) -> Figure:

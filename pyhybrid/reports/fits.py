@@ -1,4 +1,4 @@
-"""Sections on fits: convergence, exact sampling, re-weighting. CONFIDENTIAL."""
+"""Sections on fits: disclosure by record, bounds, convergence, re-weighting. CONFIDENTIAL."""
 
 from __future__ import annotations
 
@@ -60,6 +60,53 @@ def estimates_section(release: Release) -> list[Section]:
             tables=[Table(header=header, rows=rows, numbers=True)],
         )
     ]
+
+
+_QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+
+
+def told_section(releases: Mapping[str, Release]) -> list[Section]:
+    """Figure and table of deviation and range by record, the release last, and its refits; none
+    where these are not known, as of one that was read from a folder or is censored."""
+    losses = {name: r.confidential.loss for name, r in releases.items()}
+    known = {name: loss for name, loss in losses.items() if loss is not None}
+    release = list(releases.values())[-1]
+    loss = release.confidential.loss
+    if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
+        return []
+    whose = "record" if release.charge.unit is None else "unit"
+    rows = [
+        [f"{name}, {what}", *map(number_text, np.quantile(values, at, method="higher"))]
+        for at in [list(_QUANTILES.values())]
+        for name, own in reversed(known.items())
+        for what, values in (("deviation", own.deviations), ("range in nats", own.ranges))
+    ]
+    largest = float(loss.deviations.max())
+    drawn = figures.plot_told(
+        {name: own.deviations for name, own in known.items()}, charged=largest
+    )
+    told = section(
+        "told",
+        figures=[drawn],
+        tables=[Table(header=["", *_QUANTILES], rows=rows, numbers=True)],
+        largest=largest, n=loss.deviations.size, whose=whose,
+        near=int((loss.deviations > largest / 2).sum()),
+    )  # fmt: skip
+    if not loss.refits:
+        return [told]
+    unit, labels = release.charge.unit, release.confidential.labels
+    refits = [
+        [
+            str(labels[refit.record]) if unit is None else f"{unit} number {refit.record + 1}",
+            number_text(loss.deviations[refit.record]),
+            number_text(loss.ranges[refit.record]),
+            number_text(refit.loss),
+        ]
+        for refit in loss.refits
+    ]
+    header = [f"{whose} left out", "deviation", "range", "loss"]
+    table = Table(header=header, rows=refits, numbers=True)
+    return [told, section("refits", tables=[table], whose=whose)]
 
 
 def bounds_by_weight(release: Release) -> Figure | None:

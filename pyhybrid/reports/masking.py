@@ -15,7 +15,9 @@ from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
+from pyhybrid.reports.fits import convergence_section
 from pyhybrid.reports.levels import level_figure, level_table
+from pyhybrid.reports.measures import model_section
 from pyhybrid.reports.opening import sets_in_words
 from pyhybrid.reports.page import (
     Picture,
@@ -28,8 +30,7 @@ from pyhybrid.reports.page import (
     section,
     sentence,
 )
-from pyhybrid.reports.side_by_side import plain_term
-from pyhybrid.reports.verdicts import listed, mask_verdict
+from pyhybrid.reports.verdicts import Judged, in_short, listed
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise
 
@@ -67,24 +68,17 @@ def mask_report(
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = unchanged_shares(data, release.synthetic, release.keys)
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    found, convergence = release.diagnostics, []
-    if found is not None:
-        shown = section("mask, convergence", found=found)
-        problems = [] if found.converged else [["", "Not converged: ", "; ".join(found.problems)]]
-        convergence = [replace(shown, paragraphs=[*shown.paragraphs, *problems])]
+    found = release.diagnostics
     sections = [
-        mask_verdict(before, after, utility, release.statement.left_as_they_were, unchanged),
-        Section(heading="What this page is", paragraphs=[[
-            "", "Not differentially private.", sentence("mask, opening"),
-        ]]),
-        *([] if utility is None else [_utility(utility)]),
+        _verdict(release, before, after, utility, unchanged),
+        *([] if utility is None else [model_section(utility, "An analysis on data and sets")]),
         _risk(before, after),
         *([] if tuned is None else [_tuning(tuned)]),
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data, unchanged),
-        *convergence,
+        *([] if found is None else [convergence_section({"": found}, of="the association model")]),
         section("mask, statement", bullets=masks, method=release.statement.method),
-    ]  # fmt: skip
+    ]
     facts = [
         *facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
         sets_in_words(len(release.synthetic)), "no epsilon",
@@ -92,20 +86,31 @@ def mask_report(
     return render_page("Masked release", sections, confidential=True, facts=facts)
 
 
-def _utility(found: ModelUtility) -> Section:
-    header = ["term", "data", "lower", "upper", "synthetic", "lower", "upper", "overlap", "diff."]
-    rows = [
-        [plain_term(term), *(number_text(float(value)) for value in found.table.loc[term])]
-        for term in found.table.index
+def _verdict(
+    release: MaskedRelease,
+    before: MatchingRisk,
+    after: MatchingRisk,
+    utility: ModelUtility | None,
+    unchanged: Mapping[str, float],
+) -> Section:
+    """What the masks take from an intruder, what they change, and what an analysis keeps."""
+    judged = {}
+    if utility is not None:
+        overlap = utility.mean_overlap
+        judged["analysis"] = [
+            Judged(measure="interval_overlap", label="mean interval overlap", value=overlap)
+        ]
+    values = {"was": naming_share(before), "now": naming_share(after)}
+    said = {
+        "Risk. ": sentence("verdict of a mask", "risk", **values),
+        "Changed. ": "Records that keep their own value: "
+        + ", ".join(f"{key} {share:.0%}" for key, share in unchanged.items()) + ".",
+    }  # fmt: skip
+    wrong = [
+        f"{key} is left as it was in nearly all records: its mask protects little."
+        for key in release.statement.left_as_they_were
     ]
-    drawn = found.intervals()
-    drawn = drawn.assign(statistic=drawn["statistic"].map(plain_term))
-    return section(
-        "mask, analysis",
-        figures=[figures.plot_intervals(drawn, reference="data")],
-        tables=[Table(header=header, rows=rows, numbers=True)],
-        found=found, rule=found.rule.replace("_", " "),
-    )  # fmt: skip
+    return in_short("verdict of a mask", judged, wrong, said, **values)
 
 
 _MATCHING: Mapping[str, tuple[str, Callable[[MatchingRisk], float]]] = {

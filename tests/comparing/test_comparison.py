@@ -189,7 +189,7 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     assert NOT_COVERED in page
     assert " · data.csv: " in page
     assert "LipschitzWeighted, re-weighted" in page
-    assert page.count("<img ") == 6  # intervals, violins, weights, 2 of re-weighting, mean
+    assert page.count("<img ") == 5  # intervals, violins, weights, 2 of re-weighting
     for external in ("<script", "http:", "https:", 'src="/'):
         assert external not in page
     assert "weights after re-weighting against those before" in page
