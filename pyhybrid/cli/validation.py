@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +12,8 @@ import numpy as np
 import pandas as pd
 import typer
 from rich.markup import escape
-from rich.table import Table
 
-from pyhybrid.cli.console import frame_table, progress_bars, show, table_of
+from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option
 from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
@@ -134,17 +132,7 @@ def show_agreement(found: agreement.Validation, out: Path | None) -> None:
 
 _PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",
              "rpy2", "opendp")  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """State of one component (works, found, fails, missing): its version, or cause and remedy."""
-
-    name: str
-    state: str
-    version: str = ""
-    cause: str = ""
-    remedy: str = ""
+_WORKS, _MISSING = "works", "missing"
 
 
 def doctor(
@@ -153,34 +141,38 @@ def doctor(
     ] = False,
 ) -> int:
     """Try the engines, and say how what is missing is installed; exit code 1 if none can fit."""
-    engines = []
+    rows = []
     with progress_bars() as progress:
         for name in ENGINES:
             progress(f"trying {name}", 0, 1)
-            try_it = every_engine or name in AUTOMATIC
-            engines.append(_examined(engine_by_name(name), fit=try_it))
+            rows.append(_examined(engine_by_name(name), fit=every_engine or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
-    parts = {"Engines": engines, "R": [_r()], "Packages": [_package(name) for name in _PACKAGES]}
-    show(_findings_table(parts))
+    able = [name for name, state, *_ in rows if state == _WORKS]
+    rows += [_r_row(), *map(_package_row, _PACKAGES)]
+    found = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
+    show(frame_table("What is here", found.drop(columns="fix")))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    _show_repairs([finding for findings in parts.values() for finding in findings])
-    able = [finding.name for finding in engines if finding.state == "works"]
+    for remedy, group in found[found["fix"] != ""].groupby("fix", sort=False):
+        show(f"fix {', '.join(group[''])}: {escape(str(remedy))}")
     automatic = [name for name in able if name in AUTOMATIC]
-    if able:
-        show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
-        return 0
-    show("No engine can fit.")
-    return 1
+    if not able:
+        show("No engine can fit.")
+        return 1
+    show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
+    return 0
 
 
-def _examined(engine: Engine, *, fit: bool) -> Finding:
-    """State of an engine; one that says it can run fits a small model if it is to `fit`."""
+_Row = tuple[str, str, str, str]
+
+
+def _examined(engine: Engine, *, fit: bool) -> _Row:
+    """Name, state, version or cause, and remedy of an engine; one that says it can run fits a small
+    model if it is to `fit`."""
     status = engine.status()
     if not status.available:
-        return Finding(name=engine.name, state="missing", cause=status.cause, remedy=status.remedy)
+        return engine.name, _MISSING, status.cause, status.remedy
     if not fit:
-        version = f"{status.version}, not tried (--all tries it)"
-        return Finding(name=engine.name, state="found", version=version)
+        return engine.name, "found", f"{status.version}, not tried (--all tries it)", ""
     bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
     try:
         draws = engine.sample(
@@ -190,47 +182,20 @@ def _examined(engine: Engine, *, fit: bool) -> Finding:
             settings=SamplerSettings(chains=2, warmup=200, draws=100),
         )
     except PyhybridError as error:
-        cause = f"{status.version} is there but fails: {error}"
-        return Finding(name=engine.name, state="fails", cause=cause, remedy=status.remedy)
-    version = f"{status.version}, small fit in {draws.provenance.seconds:.2f} s"
-    return Finding(name=engine.name, state="works", version=version)
+        return engine.name, "fails", f"{status.version} is there but fails: {error}", status.remedy
+    seconds = f"small fit in {draws.provenance.seconds:.2f} s"
+    return engine.name, _WORKS, f"{status.version}, {seconds}", ""
 
 
-def _r() -> Finding:
-    found = r_status()
-    version = f"R {found.r_version}, rstan {found.rstan_version or 'missing'}"
-    if found.available:
-        return Finding(name="R through rpy2", state="works", version=version)
-    return Finding(name="R through rpy2", state="missing", cause=found.cause, remedy=found.remedy)
+def _r_row() -> _Row:
+    found, name = r_status(), "R through rpy2"
+    if not found.available:
+        return name, _MISSING, found.cause, found.remedy
+    return name, _WORKS, f"R {found.r_version}, rstan {found.rstan_version or 'missing'}", ""
 
 
-def _package(name: str) -> Finding:
+def _package_row(name: str) -> _Row:
     try:
-        return Finding(name=name, state="works", version=metadata.version(name))
+        return name, _WORKS, metadata.version(name), ""
     except metadata.PackageNotFoundError:
-        remedy = f"pip install {name}"
-        return Finding(name=name, state="missing", cause="not installed", remedy=remedy)
-
-
-def _findings_table(parts: Mapping[str, Sequence[Finding]]) -> Table:
-    header = ("", "state", "version, or what is missing")
-    table = table_of("What is here", header, (), left=header, simple=True)
-    for name, findings in parts.items():
-        table.add_section()
-        table.add_row(f"[bold]{name}[/bold]", "", "")
-        for f in findings:
-            cause = f.cause.removesuffix(f.remedy).rstrip(" :;")  # the remedy is said under "Fix"
-            # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
-            table.add_row(f"  {f.name}", f.state, escape(f.version or cause))
-    return table
-
-
-def _show_repairs(findings: Sequence[Finding]) -> None:
-    """Each repair once, with all that it mends."""
-    mends: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.remedy and finding.state != "works":
-            mends.setdefault(finding.remedy, []).append(finding.name)
-    if mends:
-        lines = (f"  {', '.join(names)}: {escape(remedy)}" for remedy, names in mends.items())
-        show("\n[bold]Fix[/bold]", *lines, "")
+        return name, _MISSING, "not installed", f"pip install {name}"

@@ -43,9 +43,7 @@ class GroupedMeans:
     @property
     def made(self) -> FloatArray:
         """Mean over the sets that have records of the group, shape (G,); NaN where none has."""
-        known = ~np.isnan(self.synthetic)
-        total = np.where(known, self.synthetic, 0.0).sum(axis=0)
-        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+        return np.asarray(pd.DataFrame(self.synthetic).mean())
 
     @property
     def difference(self) -> FloatArray:
@@ -124,19 +122,18 @@ def grouped_means(
     Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
     grouped by its own predictor, so that a synthesized one counts as it was synthesized."""
     names, code = _grouping(data[predictor])
-    own = _by_group(data[outcome], code(data[predictor]), len(names))
-    chosen = np.flatnonzero(own[0] >= _LEAST)
-    chosen = chosen[np.argsort(-own[0][chosen], kind="stable")[:_MOST_GROUPS]]
-    chosen.sort()
-    if chosen.size < 2:
+    grouped = _numbers(data[outcome]).groupby(code(data[predictor]))
+    known = grouped.agg(["count", "mean", "sem"])
+    known = known[known["count"] >= _LEAST].nlargest(_MOST_GROUPS, "count").sort_index()
+    if len(known) < 2:
         return None
-    means = [_by_group(each[outcome], code(each[predictor]), len(names))[1] for each in sets]
+    means = [_numbers(table[outcome]).groupby(code(table[predictor])).mean() for table in sets]
     return GroupedMeans(
-        groups=tuple(names[k] for k in chosen),
-        count=own[0][chosen],
-        mean=own[1][chosen],
-        error=own[2][chosen],
-        synthetic=np.array(means)[:, chosen],
+        groups=tuple(names[int(place)] for place in known.index),
+        count=known["count"].to_numpy(),
+        mean=known["mean"].to_numpy(),
+        error=known["sem"].to_numpy(),
+        synthetic=np.array([mean.reindex(known.index).to_numpy() for mean in means]),
     )
 
 
@@ -168,25 +165,18 @@ def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) 
     )  # fmt: skip
 
 
-def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
-    """Names of the groups of a predictor, and the group of each value, -1 for none."""
+def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], pd.Series]]:
+    """Names of the groups of a predictor, and the place of each value's group, NaN for none."""
     if not is_number(column) or column.nunique() <= _MOST_GROUPS:
-        levels = {str(level): k for k, level in enumerate(_levels(column))}
-
-        def place(other: pd.Series) -> npt.NDArray[np.intp]:
-            return np.asarray(other.astype(str).map(levels).fillna(-1), dtype=np.intp)
-
-        return list(levels), place
+        names = [str(level) for level in _levels(column)]
+        places = {name: place for place, name in enumerate(names)}
+        return names, lambda other: other.astype(str).map(places).reset_index(drop=True)
     cuts = np.unique(np.nanquantile(_numbers(column), np.linspace(0, 1, _BINS + 1)[1:-1]))
     ends = [number_text(float(cut)) for cut in cuts]
     between = [f"above {low} to {high}" for low, high in itertools.pairwise(ends)]
+    edges = [-np.inf, *cuts, np.inf]
     names = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-
-    def interval(other: pd.Series) -> npt.NDArray[np.intp]:
-        values = _numbers(other)
-        return np.where(np.isnan(values), -1, np.searchsorted(cuts, values, side="left"))
-
-    return names, interval
+    return names, lambda other: pd.cut(_numbers(other), edges, labels=False)
 
 
 def _levels(column: pd.Series) -> list[object]:
@@ -199,22 +189,10 @@ def _levels(column: pd.Series) -> list[object]:
         return sorted(values, key=str)
 
 
-def _by_group(
-    outcome: pd.Series, code: npt.NDArray[np.intp], n_groups: int
-) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
-    values = _numbers(outcome)
-    known = np.isfinite(values) & (code >= 0)
-    values, code = values[known], code[known]
-    count = np.bincount(code, minlength=n_groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(code, values, n_groups) / count
-        square = np.bincount(code, (values - mean[code]) ** 2, n_groups)
-        error = np.sqrt(square / (count - 1) / count)
-    return count, mean, error
-
-
-def _numbers(column: pd.Series) -> FloatArray:
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+def _numbers(column: pd.Series) -> pd.Series:
+    """Finite values by their place, NaN for others."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return pd.Series(np.where(np.isfinite(values), values, np.nan))
 
 
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {

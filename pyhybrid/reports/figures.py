@@ -489,7 +489,7 @@ def plot_matching_risk(groups: draw.Groups) -> Figure:
             ax.text(1.0, certain, f"{certain:,} at 1", ha="right", **draw.NUMBER)
         ax.set_yscale("symlog", linthresh=10)
         ax.set(ylabel="targets", ymargin=0.2)
-        draw.title(ax, f"{name}, {risk.size:,} targets")
+        draw.title(ax, f"{name}: {risk.size:,} targets, mean {risk.mean():.3f}")
     panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
     panels[-1].set_xlabel("probability of being matched, mean over the sets")
     return draw.finish(panels[0])
@@ -539,14 +539,12 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
     """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
-    floor = 0.12 * points[measure].max()  # no room below a point on the axis
-    white = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6}
-    for place, (_, point) in enumerate(points.iterrows()):
-        below = place % 2 == 1 and point[measure] > floor
-        at, text = (point["epsilon"], point[measure]), f"({point['scale']:g}, {point['shift']:g})"
+    for place, point in enumerate(points.itertuples()):
+        at, text = (point.epsilon, getattr(point, measure)), f"({point.scale:g}, {point.shift:g})"
+        side = -1 if place % 2 else 1
         ax.annotate(
-            text, at, xytext=(0, -5 if below else 5), textcoords="offset points", ha="center",
-            va="top" if below else "bottom", fontsize=draw.TEXT - 2, bbox=white,
+            text, at, xytext=(0, 5 * side), textcoords="offset points", ha="center",
+            va="bottom" if side > 0 else "top", fontsize=draw.TEXT - 2,
         )  # fmt: skip
 
 
@@ -577,55 +575,22 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
 def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     """Probability (n,), in [0, 1], that an intruder names each record correctly, in the data
     against themselves and after masking: `MatchingRisk.correct_by_record`."""
-    one, two = check_vector(before, "before"), check_vector(after, "after", length=np.size(before))
-    ax = draw.new_panels(5.8, 3.4)[0]
-    edges = np.linspace(0, 1, 21)
-    style = {"fill": True, "linewidth": 1.6, "alpha": 0.65}
-    parts = (("the data as they are", one, draw.PALE), ("synthetic keys", two, draw.COLORS[0]))
-    for name, values, color in parts:
-        label = f"{name}, mean {values.mean():.3f}"
-        share = _shares(np.clip(values, 0, 1), edges)
-        ax.stairs(share, edges, color=color, label=label, **style)
-    ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
-           ylim=(0, None))  # fmt: skip
-    return draw.finish(ax)
+    return plot_matching_risk({"the data as they are": before, "synthetic keys": after})
 
 
-def plot_tuning(
-    tuned: TunedMask, *, others: Mapping[str, tuple[float, float]] | None = None
-) -> Figure:
-    """Loss against matching risk for each mask strength, the target and the choice; `others` are
-    further points (risk, loss), see `pyhybrid.masking.imputation.coefficient_loss`."""
+def plot_tuning(tuned: TunedMask) -> Figure:
+    """Loss against matching risk for each mask strength, the target and the choice."""
     table = tuned.table.sort_values("factor")
     if table.empty:
         raise InvalidInput("tuned must hold at least one mask strength: found none")
     ax = draw.new_panels(6.2, 4.2)[0]
     ax.plot(table["risk"], table["loss"], "o-", color=draw.COLORS[0], markersize=4, label="masks")
-    ax.axvline(
-        tuned.target_risk, color=draw.INK, linestyle="--", linewidth=1.3, label="target risk"
-    )
-    ax.plot([tuned.risk], [tuned.loss], "D", color=draw.COLORS[1], markersize=9, label="chosen")
-    ax.axvline(
-        tuned.data_risk, color=draw.INK, linestyle=":", linewidth=1.3, label="data as they are"
-    )
-    _label_factors(ax, table)
-    for place, (name, (risk, loss)) in enumerate((others or {}).items(), start=2):
-        style = {"color": draw.COLORS[place % 6], "markersize": 8, "label": draw.plain(name)}
-        ax.plot([risk], [loss], draw.MARKERS[place % 6], **style)
+    lines = {"target risk": (tuned.target_risk, "--"), "data as they are": (tuned.data_risk, ":")}
+    for label, (risk, style) in lines.items():
+        ax.axvline(risk, color=draw.INK, linestyle=style, linewidth=1.3, label=label)
+    label = f"chosen, factor {tuned.factor:.3g}"
+    ax.plot([tuned.risk], [tuned.loss], "D", color=draw.COLORS[1], markersize=9, label=label)
     ax.set(xscale="log", ylabel="loss (0 is best)",
            xlabel="share of records that an intruder names correctly")  # fmt: skip
     ax.set_ylim(0, ax.get_ylim()[1])
     return draw.finish(ax)
-
-
-def _label_factors(ax: Any, table: pd.DataFrame) -> None:
-    """The factor beside every point that has room; masks switched off are "off"."""
-    risks = np.maximum(table["risk"].to_numpy(dtype=float), 1e-9)
-    losses, factors = table["loss"].to_numpy(dtype=float), table["factor"].to_numpy(dtype=float)
-    places = np.column_stack([np.log10(risks), losses / max(losses.max(), 1e-9)])
-    style = {"xytext": (5, 5), "textcoords": "offset points", "fontsize": draw.TEXT - 2}
-    last = None
-    for place, risk, loss, factor in zip(places, risks, losses, factors, strict=True):
-        if last is None or np.hypot(*(place - last)) >= 0.06:
-            last = place
-            ax.annotate("off" if np.isinf(factor) else f"{factor:.3g}", (risk, loss), **style)

@@ -142,7 +142,7 @@ def release_report(
 def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None = None) -> Release:
     """The release with other columns as they are in the data: some are left out of what is
     published, or are numbers there, or text of a file."""
-    n = len(release.synthetic[0])
+    n, fitted = len(release.synthetic[0]), bool(release.confidential.alpha.size)
     if len(data) != n:
         raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
     missing = [column for column in release.synthesized if column not in data.columns]
@@ -152,6 +152,8 @@ def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None =
         len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized
     ):
         raise InvalidInput("baseline must be a release of the same columns of the same records")
+    if baseline is not None and bool(baseline.confidential.alpha.size) != fitted:
+        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
     columns = list(release.synthesized)
     tables = [table[columns].set_axis(data.index) for table in release.synthetic]
     return replace(release, synthetic=[joined(data, table) for table in tables])

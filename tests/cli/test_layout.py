@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from pyhybrid.cli import validation
 from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, command_of
 from pyhybrid.cli.console import fitted
-from pyhybrid.cli.validation import Finding, _show_repairs, show_agreement
+from pyhybrid.cli.validation import show_agreement
 from pyhybrid.validation.agreement import Row, Validation
 
 
@@ -50,19 +51,18 @@ def test_tables_fit_and_hold_every_word_whole(n_columns: int, n_rows: int, width
     assert {f"column_number_{k}" for k in range(1, n_columns)} <= set(words)
 
 
-def test_doctor_says_each_repair_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_says_each_repair_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     repair = "pip install 'pyhybrid[r]'"
-    broken = [
-        Finding(name="rstan", state="missing", cause="no rpy2", remedy=repair),
-        Finding(name="R through rpy2", state="missing", cause="no rpy2", remedy=repair),
-        Finding(name="numpy", state="works", version="2.0"),
-    ]
-    _show_repairs(broken)
+    broken = ("rstan", "missing", "no rpy2", repair)
+    monkeypatch.setattr(validation, "ENGINES", {"rstan": ""})
+    monkeypatch.setattr(validation, "_examined", lambda *_, **__: broken)
+    monkeypatch.setattr(validation, "_r_row", lambda: ("R through rpy2", *broken[1:]))
+    assert validation.doctor() == 1
     said = capsys.readouterr().out
-    assert said.count("Fix") == said.count(repair) == 1
-    assert f"rstan, R through rpy2: {repair}" in said
-    _show_repairs(broken[2:])
-    assert capsys.readouterr().out == ""
+    assert said.count(repair) == 1
+    assert f"fix rstan, R through rpy2: {repair}" in said
 
 
 def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -> None:
