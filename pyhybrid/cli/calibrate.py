@@ -19,8 +19,8 @@ from pyhybrid.cli.options import (
     default_model,
     fit_options,
     option,
+    read_table,
 )
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration

@@ -16,9 +16,8 @@ import typer
 
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.ledger import open_ledger
-from pyhybrid.cli.options import build_model, named, names_of, values_of
+from pyhybrid.cli.options import build_model, named, names_of, read_table, values_of
 from pyhybrid.cli.request import Prepared, Request
-from pyhybrid.cli.tables import read_table, text_among_numbers
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
@@ -30,6 +29,7 @@ from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.tables.domains import default_delta
+from pyhybrid.tables.read import text_among_numbers
 
 NAMES = {"clipped-scores", "clipped_scores"}
 _WIDE = 1.5  # times: coordinates that are named

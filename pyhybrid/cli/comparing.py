@@ -22,8 +22,8 @@ from pyhybrid.cli.options import (
     fit_options,
     model_for,
     option,
+    read_table,
 )
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
@@ -64,7 +64,7 @@ def compare(
             candidates, df, n_synthetic=n_synthetic, progress=progress,
             **{"n_draws_released": n_synthetic, **how},
         )  # fmt: skip
-    from pyhybrid.reports.comparison import charges_title, comparison_report
+    from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.page import facts_of_table
 
     page = comparison_report(found, [*facts_of_table(data.name, *df.shape), formula])
@@ -76,7 +76,8 @@ def compare(
     shown = found.table.assign(epsilon=found.table["epsilon"].map(epsilon_text))
     shown = shown[["mechanism", "epsilon", "accounting", "lipschitz_bound", "efficiency"]]
     named = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in found.releases if n in DEFAULT_SET)
-    table = frame_table(f"{charges_title(found)} (confidential)", shown, caption=named or None)
+    title = f"{n_synthetic} synthetic sets each (confidential)"
+    table = frame_table(title, shown, caption=named or None)
     estimates = frame_table(f"{found.outcome}: estimates (confidential)", found.estimates)
     _finish(out, contents, overwrite, table, estimates, comparing.NOT_COVERED)
 

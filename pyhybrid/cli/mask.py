@@ -20,8 +20,8 @@ from pyhybrid.cli.options import (
     Seed,
     names_of,
     option,
+    read_table,
 )
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns

@@ -23,8 +23,8 @@ from pyhybrid.cli.options import (
     names_of,
     option,
     pairs,
+    read_table,
 )
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import risk_as_dict, utility_as_dict

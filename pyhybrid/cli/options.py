@@ -13,7 +13,6 @@ import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note
-from pyhybrid.cli.tables import read_by_column, text_among_numbers
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
@@ -27,9 +26,11 @@ from pyhybrid.mechanisms import (
     PseudoPosteriorMechanism,
 )
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
+from pyhybrid.models.columns.types_files import read_by_column
 from pyhybrid.models.default_model import in_units
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import chosen_model, name_and_settings
+from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
 OWN_PROGRAM = "stan"
 MODEL_NAMES = (*MODELS, OWN_PROGRAM)
@@ -127,6 +128,16 @@ Json = Annotated[
 Html = Annotated[
     Path | None, option("Write a report with figures to this HTML file.", group=OUTPUT)
 ]
+
+
+def read_table(path: Path, unsaid: Sequence[str] = ()) -> SourceTable:
+    """The table of a file, with a note on each column of numbers that has text among them, but for
+    the columns `unsaid`."""
+    source = read_file(path)
+    for name, why in source.remarks.items():
+        if name not in unsaid:
+            note(f"{source.name}: column {name!r}: {why}")
+    return source
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:

@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from pyhybrid.cli.console import note, progress_bars, show, table_of
-from pyhybrid.cli.tables import SourceTable
 from pyhybrid.engines import Diagnostics, Provenance
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.tables.read import SourceTable
 
 _MOST_COLUMNS = 3  # that show all their measures; of more, each shows its worst
 

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from pyhybrid.cli.console import note, show
-from pyhybrid.cli.options import Overwrite, option
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.options import Overwrite, option, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files

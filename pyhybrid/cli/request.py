@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.cli.options import named, names_of
-from pyhybrid.cli.tables import SourceTable
 from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.tables.read import SourceTable
 
 
 @dataclass(frozen=True, kw_only=True)

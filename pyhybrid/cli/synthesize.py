@@ -15,7 +15,6 @@ import pandas as pd
 
 from pyhybrid.cli.clipped_scores import NAMES, note_persons, release_by_scores
 from pyhybrid.cli.console import note, progress_bars
-from pyhybrid.cli.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
     FIT,
@@ -36,10 +35,10 @@ from pyhybrid.cli.options import (
     model_free,
     named,
     option,
+    read_table,
 )
 from pyhybrid.cli.released import save_and_show
 from pyhybrid.cli.request import Prepared, Request
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns
@@ -54,6 +53,7 @@ from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.tables.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.roles import kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
@@ -273,7 +273,12 @@ def _decided_of_table(
         if mend:
             raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
         path = request.out.parent / f"{request.data.stem}.types.json"
-        write_draft(path, left.drop(columns=[*risky]), overwrite=request.overwrite)
+        if path.exists() and not request.overwrite:
+            raise InvalidInput(
+                f"a draft of types is there, {path}: confirm or change it, then give --types "
+                f"{path}; --overwrite writes a new one"
+            )
+        write_draft(path, left.drop(columns=[*risky]))
         command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
         raise InvalidInput(
             f"nothing was released yet. {path} was written: a draft of what each column can hold, "

@@ -14,8 +14,7 @@ import typer
 from rich.markup import escape
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.models import Poisson

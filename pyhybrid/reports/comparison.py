@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pyhybrid.engines import Provenance
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures
 from pyhybrid.reports.fits import bounds_section, convergence_section, reweighting_section
@@ -63,55 +62,33 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
-def charges_title(comparison: Comparison) -> str:
-    """What all charges of a comparison have in common."""
-    charge = next(iter(comparison.releases.values())).charge
-    sets, draws = charge.n_synthetic, charge.n_draws_released
-    kinds = _kinds(comparison)
-    kind = kinds.pop() if len(kinds) == 1 else "UNLIKE KINDS, epsilons do not compare"
-    return (
-        f"{sets} synthetic set{'s' * (sets > 1)} each, from {draws} draw{'s' * (draws > 1)}; "
-        f"{kind}; nats"
-    )
-
-
-def charge_name(comparison: Comparison, name: str) -> str:
-    """A mechanism's name, with kind and relation of its charge where they differ."""
-    kind = f" ({_kind(comparison.releases[name].charge)})" if len(_kinds(comparison)) > 1 else ""
-    return f"{name}{kind}"
-
-
-def _kinds(comparison: Comparison) -> set[str]:
-    return {_kind(release.charge) for release in comparison.releases.values()}
-
-
-def _kind(charge: PrivacyCharge) -> str:
-    return f"{charge.kind}, {charge.relation} {charge.protected}"
-
-
 def in_lines(name: str) -> str:
     """A mechanism's name as a picture or a narrow table has it, in several lines."""
     return re.sub(r"([:,])(?=\S)", r"\1\n", name).replace(" (", "\n(")
 
 
 def _charges(comparison: Comparison) -> Section:
-    rows = [
-        [
-            charge_name(comparison, row["mechanism"]),
-            weights_of(comparison.releases[row["mechanism"]]),
+    rows = []
+    for _, row in comparison.table.iterrows():
+        release = comparison.releases[row["mechanism"]]
+        charge = release.charge
+        rows.append([
+            row["mechanism"],
+            weights_of(release),
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
+            f"{charge.kind}, {charge.relation} {charge.protected}",
             f"{row['lipschitz_bound']:.3f}",
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:,.0f}",
             f"{row['refits']} / {row['refits_saved']}",
-        ]
-        for _, row in comparison.table.iterrows()
-    ]
-    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
-              "Effective size", "Refits / saved"]  # fmt: skip
-    table = Table(header=header, rows=rows, numbers=True)
-    return section("comparison, charges", tables=[table], title=charges_title(comparison))
+        ])  # fmt: skip
+    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Kind", "Bound",
+              "Efficiency", "Effective size", "Refits / saved"]  # fmt: skip
+    return section(
+        "comparison, charges", tables=[Table(header=header, rows=rows, numbers=True)],
+        sets=charge.n_synthetic, draws=charge.n_draws_released,
+    )  # fmt: skip
 
 
 def _estimates(comparison: Comparison) -> Section:

@@ -12,8 +12,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
-from pyhybrid.cli.tables import read_table
 from pyhybrid.releases import folder as storage
+from pyhybrid.tables.read import read_file
 from tests.refusals import fails, no_space, refuses
 
 Run = Any
@@ -228,25 +228,25 @@ def test_without_a_command_help_is_named(run: Run) -> None:
 def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,d\n1,NA,x,\n2,1.5,NA,\n3,,y,7\n")
-    table = read_table(path)
+    table = read_file(path)
     assert table.frame["a"].tolist() == [1, 2, 3]
     assert table.frame[["b", "c"]].isna().to_numpy().tolist() == [[1, 0], [0, 1], [1, 0]]
     assert table.text["c"].tolist() == ["x", "NA", "y"]
     path.write_text("a\n11\n01\n25\n")  # one record with a leading zero changes no type
-    assert read_table(path).frame["a"].tolist() == [11, 1, 25]
+    assert read_file(path).frame["a"].tolist() == [11, 1, 25]
     path.write_text("a\n1\n\n2\n")  # seen: their number told of the record with the empty cell
-    assert read_table(path).frame["a"].isna().tolist() == [False, True, False]
+    assert read_file(path).frame["a"].isna().tolist() == [False, True, False]
 
 
 def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:
     """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
     table = pd.DataFrame({"y": [1, 2, 3]}, index=pd.Index([71, 55, 62], name="ssn"))
     table.to_parquet(tmp_path / "t.parquet")
-    assert [*read_table(tmp_path / "t.parquet").frame] == ["ssn", "y"]
+    assert [*read_file(tmp_path / "t.parquet").frame] == ["ssn", "y"]
     table.rename_axis(None).to_parquet(tmp_path / "t.parquet")
-    assert read_table(tmp_path / "t.parquet").frame.index.equals(pd.RangeIndex(3))
+    assert read_file(tmp_path / "t.parquet").frame.index.equals(pd.RangeIndex(3))
     path = tmp_path / "t.csv"
     path.write_text("visits,b\n1,2\n", encoding="utf-8-sig")
-    assert list(read_table(path).frame.columns) == ["visits", "b"]
+    assert list(read_file(path).frame.columns) == ["visits", "b"]
     (tmp_path / "none").mkdir()
-    refuses("must exist and be a file: it does not", read_table, tmp_path / "none")
+    refuses("must exist and be a file: it does not", read_file, tmp_path / "none")

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.tables import read_table
 from pyhybrid.tables import read_types
+from pyhybrid.tables.read import read_file
 from tests.conftest import Run
 from tests.tables.conftest import survey_of
 
@@ -157,7 +157,7 @@ def test_one_cell_changes_how_no_other_is_read(
         assert '"strict"' in (tmp_path / "o/public/charge.json").read_text()
         made = pd.read_csv(tmp_path / "o/public/synthetic_1.csv", keep_default_na=False, dtype=str)
         found.append(made["code"].value_counts())
-        read.append(read_table(tmp_path / "a.csv").frame["code"].isna().sum())
+        read.append(read_file(tmp_path / "a.csv").frame["code"].isna().sum())
     assert found[0].sub(found[1], fill_value=0).abs().sum() < 200, "of 600, as they were drawn"
     assert (read[0] != read[1]) == (levels[0] == "nan")
 
