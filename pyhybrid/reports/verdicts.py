@@ -239,25 +239,23 @@ def in_short(
     sentences = {"Guarantee. ": sentence(name, "promised", **values), **(said or {})}
     if judged:
         sentences["How good. "] = _by_word(judged)
-    poor = [
-        f"{column}: {measure.label} {measure.text} ({_beyond(measure.measure)})."
-        for column, measures in judged.items()
-        for measure in measures
-        if measure.word == POOR
-    ]
-    if len(poor) > _MOST_POOR:  # each is marked in a table
-        columns = sum(any(m.word == POOR for m in own) for own in judged.values())
-        poor = [sentence("verdict, all poor", poor=columns, of=len(judged))]
-    bullets = [*poor, *wrong, *rendered(name, "wrong", **values)]
+    poor = {
+        name: ", ".join(
+            f"{own.label} {own.text} (beyond {limit_texts(own.measure)[1]})"
+            for own in measures
+            if own.word == POOR
+        )
+        for name, measures in judged.items()
+    }
+    named = [f"{name} is POOR: {text}." for name, text in poor.items() if text]
+    if len(named) > _MOST_POOR:  # each is marked in a table
+        named = [sentence("verdict, all poor", poor=len(named), of=len(judged))]
+    bullets = [*named, *wrong, *rendered(name, "wrong", **values)]
     return Section(
         heading="In short",
         paragraphs=[["", opening, text] for opening, text in sentences.items()],
         bullets=bullets or [_NOTHING_WRONG],
     )
-
-
-def _beyond(measure: str) -> str:
-    return f"POOR, beyond {limit_texts(measure.split(',')[0])[1]}"
 
 
 def _by_word(judged: Mapping[str, Sequence[Judged]]) -> str:
@@ -379,22 +377,17 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
 
 def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
     """How many measures of each version are good, fair and poor, and which are poor."""
-    said, wrong = {}, []
+    judged, said = {}, {}
     for name, found in summaries.items():
-        overall = found.overall()
-        words = {key: word for key, value in overall.items() if (word := word_of(key, value))}
-        counts = ", ".join(f"{[*words.values()].count(word)} {word}" for word in reversed(WORDS))
-        mark = "" if len(summaries) == 1 else f"{name}: "
-        said["How good. " if not mark else f"{name}. "] = (
-            f"Of {len(words)} measures that have limits: {counts}."
-        )
-        wrong += [
-            f"{mark}{measure_label(key)}{_which(found, key)} is {number_text(overall[key])} "
-            f"({_beyond(key)})."
-            for key, word in words.items()
-            if word == POOR
+        judged[name] = [
+            _judged(key.split(",")[0], f"{measure_label(key)}{_which(found, key)}", value)
+            for key, value in found.overall().items()
+            if word_of(key, value)
         ]
-    return in_short("verdict of utility", {}, wrong, said)
+        words = [measure.word for measure in judged[name]]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in reversed(WORDS))
+        said[f"{name}. "] = f"Of {len(words)} measures that have limits: {counts}."
+    return in_short("verdict of utility", judged, (), said)
 
 
 def _which(found: UtilitySummary, key: str) -> str:
@@ -416,7 +409,6 @@ def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
     said, wrong = {}, []
     for name, found in summaries.items():
         correct = found.matching.correct_by_record
-        mark = "" if len(summaries) == 1 else f"{name}: "
         values = {
             "keys": found.keys,
             "risk": found.overall()["matching_risk"],
@@ -424,7 +416,6 @@ def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
             "certain": 0 if correct is None else int((correct >= 1).sum()),
             "targets": found.matching.n_targets,
         }
-        opening = "Found. " if not mark else f"{name}. "
-        said[opening] = sentence("verdict of risk", "found", **values)
-        wrong += [f"{mark}{text}" for text in rendered("verdict of risk", "certain", **values)]
+        said[f"{name}. "] = sentence("verdict of risk", "found", **values)
+        wrong += [f"{name}: {text}" for text in rendered("verdict of risk", "certain", **values)]
     return in_short("verdict of risk", {}, wrong, said)

@@ -205,13 +205,6 @@ def test_figures_show_what_they_are_given() -> None:
     assert [text.get_text() for text in levels.get_yticklabels()] == ["b", "a"]
 
 
-def test_bad_figures_are_named() -> None:
-    refuses("ratios must be a square table", plot_pairs, pd.DataFrame([[1.0, 2.0]]))
-    refuses(r"must lie in \[0, 1\]", plot_matching_risk, {"a": [2.0]})
-    for draw in (plot_ecdfs, plot_matching_risk):
-        refuses("at least one name", draw, {})
-
-
 def test_a_file_that_cannot_be_written_leaves_none(folder: Path) -> None:
     (folder / "file").write_text("in the way")
     before = sorted(folder.iterdir())

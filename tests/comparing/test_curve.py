@@ -145,13 +145,6 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
     assert len([ax for ax in one.axes if ax.get_visible()]) == 1
 
 
-@pytest.mark.long
-def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
-    refuses("of a risk-utility curve", plot_curve, pd.DataFrame({"a": [1]}))
-    refuses("each of measures", plot_curve, found.table, measures={"nothing": "x"})
-    refuses("at least one column", plot_curve, found.table, measures={})
-
-
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
 QUICK = ["--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4"]
 

@@ -65,7 +65,7 @@ def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> 
     }  # fmt: skip
     section = utility_verdict(summaries)
     assert section.bullets
-    assert all(bullet.startswith("wreck: ") and "(POOR" in bullet for bullet in section.bullets)
+    assert all(bullet.startswith("wreck is POOR: ") for bullet in section.bullets)
     assert any("max-ECDF, worst column" in bullet for bullet in section.bullets)
     assert "0 POOR" in section.paragraphs[1][2]
     check_page(utility_report(summaries))
@@ -76,7 +76,7 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
     same = risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     section = risk_verdict({"one": same})
     alone = int((data.groupby(keys)["x"].transform("size") == 1).sum())
-    assert any(bullet.startswith(f"{alone:,} of 300 targets") for bullet in section.bullets)
+    assert any(f"one: {alone:,} of 300 targets" in bullet for bullet in section.bullets)
     other = data.assign(x=data["x"] + 100, wage=0.0)
     safe = risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     assert risk_verdict({"one": safe}).bullets == ["The checks of this page found nothing wrong."]
@@ -109,8 +109,8 @@ def test_a_curve_says_which_weights_are_nearer() -> None:
     assert any("4 of 4 are POOR" in bullet for bullet in bad)
     some = curve_verdict(_curve(worse=0.055)).bullets
     assert some == [
-        "LW (0.5, 0): max-ECDF 0.11 (POOR, beyond 0.1).",
-        "SW (0.5, 0): max-ECDF 0.14 (POOR, beyond 0.1).",
+        "LW (0.5, 0) is POOR: max-ECDF 0.11 (beyond 0.1).",
+        "SW (0.5, 0) is POOR: max-ECDF 0.14 (beyond 0.1).",
     ]
     page = curve_report(_curve())
     check_page(page)

@@ -53,7 +53,8 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
     wreck = data.assign(stays=data["stays"] + 4)
     bad = _verdict(_with(release, [wreck, wreck]), data)
     assert len(bad.bullets) == 1
-    assert "of 2 are POOR" in bad.bullets[0]
+    assert bad.bullets[0].startswith("stays is POOR: error of the mean 2")
+    assert bad.bullets[0].count("(beyond ") == 4
     table = judged_table(judged_columns(_with(release, [wreck, wreck]), data), "Column", {})
     assert "Max-ECDF (good to 0.05, POOR beyond 0.1)" in table.header
     cells = {str(row[0]): row[1:] for row in table.rows}
@@ -85,7 +86,7 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     assert re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top) == [
         ("stays", "poor"), ("visits", "good")
     ]  # fmt: skip
-    assert "are POOR: each is marked in a table below" in top
+    assert "stays is POOR: error of the mean" in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
 
