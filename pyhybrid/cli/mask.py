@@ -163,35 +163,29 @@ def mask(
 
 
 def _show_risk(before: MatchingRisk, after: MatchingRisk) -> None:
-    rows = [
-        (label, *(f"{value:.4f}" for value in values))
-        for label, values in {
-            "share of records identified correctly": map(naming_share, (before, after)),
-            "match probability, mean": (before.mean_risk, after.mean_risk),
-            "unique matches": (before.n_unique_matches, after.n_unique_matches),
-            "false match rate": (before.false_match_rate, after.false_match_rate),
-        }.items()
-    ]
+    measures = {
+        "share of records identified correctly": map(naming_share, (before, after)),
+        "match probability, mean": (before.mean_risk, after.mean_risk),
+        "unique matches": (before.n_unique_matches, after.n_unique_matches),
+        "false match rate": (before.false_match_rate, after.false_match_rate),
+    }
+    rows = ((label, *(f"{value:.4f}" for value in values)) for label, values in measures.items())
     header = ("", "data (confidential)", "synthetic")
     show(table_of("Masked release: NOT differentially private", header, rows))
 
 
 def _show_release(release: MaskedRelease, tuned: TunedMask | None, out: Path) -> None:
-    kinds = ", ".join(f"{k} {kind}" for k, kind in release.settings["keys"].items())
-    unused = ", ".join(release.settings["not_predictors"])
-    statement = release.statement
+    statement, lines = release.statement, []
     given = {k: s for k, s in statement.unchanged.items() if s is not None}
-    unchanged = ", ".join(f"{k} {share:.0%}" for k, share in given.items())
+    if given:
+        unchanged = ", ".join(f"{key} {share:.0%}" for key, share in given.items())
+        lines.append(f"records that keep their own value: {escape(unchanged)}")
+    for key in statement.left_as_they_were:
+        lines.append(f"{escape(key)} is left as it was in nearly all records: weaken its mask")
+    if tuned is not None:
+        lines.append(f"chosen mask factor: {tuned.factor:.4g}")
     show(
-        f"\nkeys: {escape(kinds)}",
-        *([f"records that keep their own value: {escape(unchanged)}"] if given else []),
-        *(
-            f"{escape(key)} is left as it was in nearly all records: give a weaker mask, by "
-            "--separation or --variance"
-            for key in statement.left_as_they_were
-        ),
-        *([f"not used as predictors: {escape(unused)}"] if unused else []),
-        *([f"chosen mask factor: {tuned.factor:.4g}"] if tuned is not None else []),
+        *lines,
         f"{len(release.synthetic)} sets; combine estimates by the rule {release.rule}",
         f"\n{out}/public/        to give away: synthetic data and risk_statement.md",
         f"{out}/confidential/  to keep: seed, diagnostics and report.html",

@@ -241,16 +241,22 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
     return level_figure(data, {name: columns}) if figure is None else figure
 
 
-def column_section(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
-    """Figure and table of one synthesized column, data against synthetic sets."""
-    columns = {name: [table[column] for table in r.synthetic] for name, r in releases.items()}
-    truth = numeric_values(data[column])
-    sets = {name: [numeric_values(values) for values in each] for name, each in columns.items()}
-    if not all(values.size for values in (truth, *(v for each in sets.values() for v in each))):
+def column_section(
+    column: str,
+    data: pd.Series,
+    versions: Mapping[str, Sequence[pd.Series]],
+    *,
+    levels: bool = False,
+) -> Section:
+    """Figure and table of one column, data against the synthetic sets of each version; numbers are
+    shown as `levels` if they are codes."""
+    truth = np.empty(0) if levels else numeric_values(data)
+    sets = {name: [numeric_values(own) for own in columns] for name, columns in versions.items()}
+    if not all(values.size for values in (truth, *itertools.chain(*sets.values()))):
         return section(
             "column of levels",
-            figures=[level_figure(data[column], columns)],
-            tables=[level_table(column, data[column], columns)],
+            figures=[level_figure(data, versions)],
+            tables=[level_table(column, data, versions)],
             column=column,
         )
     figure, whole = _distribution(column, truth, sets)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -44,7 +43,7 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
             engines=list(dict.fromkeys(engines)), saved=comparison.table["refits_saved"].sum(),
         ),
         _charges(comparison),
-        bounds_section("comparison, bounds", releases, in_lines),
+        bounds_section("comparison, bounds", releases),
         section("comparison, weights", figures=[weights]),
         *(
             reweighting_section(f"Re-weighting: {name}", release.reweighted)
@@ -60,11 +59,6 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     folded = (replace(part, folded=True) for part in parts)
     sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
-
-
-def in_lines(name: str) -> str:
-    """A mechanism's name as a picture or a narrow table has it, in several lines."""
-    return re.sub(r"([:,])(?=\S)", r"\1\n", name).replace(" (", "\n(")
 
 
 def _charges(comparison: Comparison) -> Section:

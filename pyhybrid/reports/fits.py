@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def bounds_section(
-    name: str, releases: Mapping[str, Release], shown: Callable[[str], str] = str, **values: Any
-) -> Section:
-    """By-record bounds of each release, whose name is `shown` in the figure. Confidential."""
-    kept = {name: release.confidential for name, release in releases.items()}
-    overall = {shown(name): each.lipschitz_bound for name, each in kept.items()}
-    figure = figures.plot_bounds(
-        {shown(n): each.lipschitz for n, each in kept.items()}, overall=overall
-    )
-    marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
+def bounds_section(name: str, releases: Mapping[str, Release], **values: Any) -> Section:
+    """By-record bounds of each release. Confidential."""
+    kept = {key: release.confidential for key, release in releases.items()}
+    overall = {key: own.lipschitz_bound for key, own in kept.items()}
+    figure = figures.plot_bounds({k: own.lipschitz for k, own in kept.items()}, overall=overall)
+    marked = ", ".join(f"{key} {bound:.2f}" for key, bound in overall.items())
     return section(name, figures=[figure], marked=marked, **values)
 
 
@@ -123,14 +119,10 @@ def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
 ) -> Section:
     """Worst values over all scalar quantities of each fit, by what `of` says was fitted."""
-    verdicts, single = [], len(fits) == 1
-    well = [name for name, found in fits.items() if found.converged]
-    if well:
-        verdicts.append([f"The chains{'' if single else f' of {_listed(well)}'} converged."])
+    single, verdicts = len(fits) == 1, []
     for name, found in fits.items():
-        if not found.converged:
-            who = "The chains" if single else f"The chains of {name}"
-            verdicts.append([f"{who} HAVE NOT CONVERGED."])
+        who = "The chains" if single else f"The chains of {name}"
+        verdicts.append([f"{who} {'converged' if found.converged else 'HAVE NOT CONVERGED'}."])
         verdicts += [[problem] for problem in found.problems]
     table = Table(
         header=["Diagnostic", *(["Value"] if single else fits), "What it is"],
@@ -142,11 +134,6 @@ def convergence_section(
     )
     rule = next(iter(fits.values())).rule.describe()
     return section("convergence", paragraphs=verdicts, tables=[table], of=of, rule=rule)
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def exact_section(exact: ExactPosterior) -> Section:

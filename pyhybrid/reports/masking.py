@@ -15,15 +15,15 @@ from pyhybrid.masking.release import unchanged_shares
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
+from pyhybrid.reports.columns import column_section
 from pyhybrid.reports.fits import convergence_section
-from pyhybrid.reports.levels import level_figure, level_table
 from pyhybrid.reports.measures import model_section
 from pyhybrid.reports.opening import sets_in_words
 from pyhybrid.reports.page import (
-    Picture,
     Section,
     Table,
     facts_of_table,
+    frame_table,
     meanings,
     number_text,
     render_page,
@@ -137,52 +137,34 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
 
 
 def _tuning(tuned: TunedMask) -> Section:
-    rows = [
-        ["off" if row.factor == float("inf") else f"{row.factor:.4g}", f"{row.risk:.4f}",
-         f"{row.mean_match:.4f}", f"{row.loss:.4f}", "yes" if row.meets_target else "no"]
-        for row in tuned.table.itertuples()
-    ]  # fmt: skip
-    header = ["factor", "risk", "match probability", "loss", "meets the target"]
-    table = Table(header=header, rows=rows, numbers=True)
+    columns = {"factor": "factor", "risk": "risk", "mean_match": "match probability",
+               "loss": "loss", "meets_target": "meets the target"}  # fmt: skip
+    table = frame_table(tuned.table[[*columns]].rename(columns=columns))
     return section(
         "mask, strength", figures=[figures.plot_tuning(tuned)], tables=[table], tuned=tuned
     )
 
 
 def _subgroups(groups: RiskSubgroups) -> Section:
-    rows = [
-        [str(r.subgroup), f"{r.records:,}", f"{r.share:.3f}",
-         number_text(r.median_matches), number_text(r.median_matches_levels)]
-        for r in groups.table.itertuples()
-    ]  # fmt: skip
-    header = ["subgroup", "records", "share", "median matches", "on levels only"]
-    table = Table(header=header, rows=rows, numbers=True)
+    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
     radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    drawn = [figures.plot_subgroups(groups)]
-    return section("mask, subgroups", figures=drawn, tables=[table], groups=groups, radius=radius)
+    return section(
+        "mask, subgroups", figures=[figures.plot_subgroups(groups)],
+        tables=[frame_table(groups.table[columns])], groups=groups, radius=radius,
+    )  # fmt: skip
 
 
 def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
     kinds = release.settings["keys"]
-    pictures: list[Picture] = []
-    levels = []
+    parts = []
     for key in release.keys:
-        columns = [table[key] for table in release.synthetic]
-        if kinds[key] == "continuous":
-            truth = data[key].to_numpy(dtype=float, na_value=float("nan"))
-            sets = {"synthetic": [column.to_numpy(dtype=float) for column in columns]}
-            figure = figures.plot_distributions(
-                truth[truth == truth], sets, discrete=False, label=key
-            )
-            pictures += section("mask, continuous key", figures=[figure], key=key).pictures
-        else:
-            shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
-            figure = level_figure(shown, {"synthetic": columns})
-            pictures += section("levels", figures=[figure], column=key).pictures
-            levels.append(level_table(key, shown, {"synthetic": columns}))
+        sets = {"synthetic": [table[key] for table in release.synthetic]}
+        shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
+        levels = kinds[key] != "continuous"
+        parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))
     rows = [[key, str(kinds[key]), f"{unchanged[key]:.3f}"] for key in release.keys]
     table = Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
-    return replace(section("mask, keys", tables=[table, *levels]), pictures=pictures)
+    return replace(section("mask, keys", tables=[table]), parts=parts)
 
 
 def _in_order(column: pd.Series) -> pd.Series:

@@ -23,6 +23,7 @@ from pyhybrid.reports.page import (
     Cell,
     Section,
     Table,
+    frame_table,
     interval_text,
     number_text,
     render_page,
@@ -194,36 +195,26 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
     ]  # fmt: skip
 
 
-_OF_SET = ("pmse", "null_mean", "null_sd", "ratio", "standardised", "specks")
+_OF_SET = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "specks", "null"]
 
 
 def _propensities(found: UtilitySummary, mark: str) -> Section:
     parts = {"logistic regression": found.logistic, "classification tree": found.cart}
-    rows = [
-        [f"{name}, set {place}", *(number_text(row[key]) for key in _OF_SET), str(row["null"])]
-        for name, part in parts.items()
-        for place, row in part.by_set.iterrows()
-    ]
-    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "SPECKS",
-              "chance"]  # fmt: skip
-    table = Table(header=header, rows=rows, numbers=True)
-    return section("propensities", tables=[table], mark=mark)
+    sets = pd.concat({name: part.by_set[_OF_SET] for name, part in parts.items()})
+    shown = sets.rename_axis(["classifier", "set"]).reset_index()
+    return section("propensities", tables=[frame_table(shown)], mark=mark)
 
 
 def _pairs(found: UtilitySummary, mark: str) -> Section:
     tables = found.one_and_two_way
     shown = tables.one_way.sort_values("ratio", ascending=False)["column"][:_MOST_COLUMNS]
     names = [name for name in tables.one_way["column"] if name in set(shown)]
-    rows = [
-        [f"{row.first} and {row.second}", *map(number_text, (row.ratio, row.total_variation))]
-        for row in tables.two_way.head(_MOST_PAIRS).itertuples(index=False)
-        if row.total_variation > 0
-    ]
-    table = Table(header=["Pair", "Table ratio", "Total variation"], rows=rows, numbers=True)
+    pairs = tables.two_way.head(_MOST_PAIRS)[["first", "second", "ratio", "total_variation"]]
+    pairs = pairs[pairs["total_variation"] > 0]
     return section(
         "pairs",
         figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
-        tables=[table] if rows else [],
+        tables=[frame_table(pairs)] if len(pairs) else [],
         mark=mark, measure=MEASURES["table_ratio"],
     )  # fmt: skip
 

@@ -96,6 +96,13 @@ class Section:
     code: bool = False
 
 
+def frame_table(frame: pd.DataFrame) -> Table:
+    """A data frame as people read it."""
+    rows = [[number_text(cell) for cell in row] for row in frame.itertuples(index=False)]
+    header = [str(name).replace("_", " ") for name in frame.columns]
+    return Table(header=header, rows=rows, numbers=True)
+
+
 def folded(heading: str, parts: Sequence[Section], *, level: int = 3) -> list[Section]:
     """One folded section of several, whose headings are of `level`; none of nothing."""
     below = [each if each.level > level else replace(each, level=level) for each in parts]

@@ -113,6 +113,10 @@ def release_report(
     limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
+    columns = {
+        key: {name: [table[name] for table in own.synthetic] for name in release.synthesized}
+        for key, own in releases.items()
+    }
     marks = [judged_table(judged, "Column", {})] if judged else []
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
@@ -121,7 +125,10 @@ def release_report(
             "Each column",
             [
                 Section(tables=marks),
-                *(column_section(column, data, releases) for column in release.synthesized),
+                *(
+                    column_section(name, data[name], {k: r[name] for k, r in columns.items()})
+                    for name in release.synthesized
+                ),
                 *by_predictor(release, data),
             ],
         ),
