@@ -63,9 +63,6 @@ def utility(
             "partially_synthetic; single for one set]"
         ),
     ] = None,
-    interactions: Annotated[
-        bool, option("Include products of columns in the logistic pMSE.", "--interactions")
-    ] = False,
     permutations: Annotated[int, option("Permutations for the null expectation of CART.")] = 20,
     weights: Annotated[str | None, option("Column of survey weights.")] = None,
     seed: Annotated[int, option("Seed of resamples and permutations.")] = 1,
@@ -81,7 +78,7 @@ def utility(
         found = {
             name: utility_summary(
                 data, sets, columns=compared, categorical=names_of(categorical, data),
-                formulas=formula or (), model=model, rule=rule, interactions=interactions,
+                formulas=formula or (), model=model, rule=rule,
                 n_permutations=permutations, weights=weights, rng=seed,
                 progress=named_progress(progress, name) if len(versions) > 1 else progress,
             )
@@ -235,30 +232,24 @@ def _finish(
     show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
 
 
-_TITLES = {
-    "utility": ("Utility", "as the data", "useless"),
-    "risk": ("Disclosure risk", "no risk", "data as they are"),
-}
+_TITLES = {"utility": "Utility", "risk": "Disclosure risk"}
 
 
 def _show_measures(about: str, overall: Mapping[str, Mapping[str, float]]) -> None:
-    """The measures by version with both ends of their scales, and their definitions."""
+    """The measures by version, and their definitions."""
     from pyhybrid.reports.page import number_text
     from pyhybrid.reports.verdicts import measure_label
 
     names = list(dict.fromkeys(name for values in overall.values() for name in values))
-    title, *ends = _TITLES[about]
-    rows = []
-    for name in names:
-        measure = MEASURES[name.split(",")[0]]
-        cells = [
-            number_text(values[name]) if name in values else "–" for values in overall.values()
+    rows = [
+        [
+            escape(measure_label(name)),
+            *(number_text(values[name]) if name in values else "–" for values in overall.values()),
         ]
-        rows.append(
-            [*map(escape, (measure_label(name), *cells, measure.at_best, measure.at_worst))]
-        )
-    header = ("measure", *overall, *ends)
-    show(table_of(f"{title} (confidential)", header, rows, left=ends, simple=True), "")
+        for name in names
+    ]
+    title = f"{_TITLES[about]} (confidential)"
+    show(table_of(title, ("measure", *overall), rows, simple=True), "")
     for key in dict.fromkeys(name.split(",")[0] for name in names):
         measure = MEASURES[key]
         direction = f"{measure.direction.capitalize()}. Range: {measure.range}."

@@ -46,7 +46,6 @@ def option(text: str, *names: str, group: str | None = None) -> Any:
 
 
 Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
-Real = Data
 Synthetic = Annotated[
     list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
 ]
