@@ -72,18 +72,18 @@ def calibrate(
             f"--model NAME:decimals={bound.decimals or 0}, or the number that is right"
         )
     with progress_bars() as progress:
-        made = calibration.calibrate(
+        frozen = calibration.calibrate(
             chosen, reference, epsilon=epsilon, relation=relation, region=region, scale=scale,
             shift=shift, n_draws=n_draws, center=center, public=public,
             holds_no_released_record=holds_no_released_record, progress=progress, **how,
         )  # fmt: skip
-    made.save(out, overwrite=overwrite)
+    frozen.save(out, overwrite=overwrite)
     where = "without a center"
-    if made.center is not None:
-        where = f"centered, releases sampled {'exactly' if made.center.sd else 'by chains'}"
+    if frozen.center is not None:
+        where = f"centered, releases sampled {'exactly' if frozen.center.sd else 'by chains'}"
     show(
-        f"calibration of {len(reference)} reference records: cap {made.cap:g} nats, {where}, "
-        f"{made.draws.n_draws} draws, {made.censored:.1%} of the reference meet the cap",
+        f"calibration of {len(reference)} reference records: cap {frozen.cap:g} nats, {where}, "
+        f"{frozen.draws.n_draws} draws, {frozen.censored:.1%} of the reference meet the cap",
         f"{out}/ is confidential: it holds draws and extremes of the reference",
     )
     if not holds_no_released_record:

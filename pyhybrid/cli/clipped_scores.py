@@ -95,7 +95,7 @@ def note_persons(df: pd.DataFrame, more: str = "") -> None:
 
 def _models(request: Request, df: pd.DataFrame) -> list[str]:
     """The models declared, or those that the outcomes seem to ask for."""
-    models = [request.of_formula("model", place) for place in range(len(request.formula))]
+    models = [request.of_formula("model", k) for k in range(len(request.formula))]
     drafts = []
     for formula, model in zip(request.formula, models, strict=True):
         name = sides_of(formula)[0]
@@ -124,8 +124,8 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
     if several > 1:
         epsilon = epsilon_of_mu(mu_of_epsilon(epsilon, delta) / math.sqrt(several), delta)
     steps = []
-    for place, (formula, model) in enumerate(zip(request.formula, models, strict=True)):
-        given = named(request.of_formula("mechanism", place) or "")[1]
+    for k, (formula, model) in enumerate(zip(request.formula, models, strict=True)):
+        given = named(request.of_formula("mechanism", k) or "")[1]
         taken = {"model", "start", "unit", "delta"}  # of options of their own
         settings = values_of("--mechanism clipped-scores", ClippedScores, given, taken)
         settings = {"epsilon": epsilon, "delta": delta, "unit": request.unit, **settings}

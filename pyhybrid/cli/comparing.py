@@ -60,25 +60,25 @@ def compare(
     df = read_table(data).frame
     candidates = build_mechanisms(mechanism or (), model_for(model, "", formula, df))
     with progress_bars() as progress:
-        found = comparing.compare(
+        result = comparing.compare(
             candidates, df, n_synthetic=n_synthetic, progress=progress,
             **{"n_draws_released": n_synthetic, **how},
         )  # fmt: skip
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.page import facts_of_table
 
-    page = comparison_report(found, [*facts_of_table(data.name, *df.shape), formula])
+    page = comparison_report(result, [*facts_of_table(data.name, *df.shape), formula])
     contents = {
-        "table.csv": found.table.to_csv(index=False),
-        "estimates.csv": found.estimates.to_csv(index=False),
+        "table.csv": result.table.to_csv(index=False),
+        "estimates.csv": result.estimates.to_csv(index=False),
         "report.html": page,
     }
-    shown = found.table.assign(epsilon=found.table["epsilon"].map(epsilon_text))
+    shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
     shown = shown[["mechanism", "epsilon", "accounting", "lipschitz_bound", "efficiency"]]
-    named = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in found.releases if n in DEFAULT_SET)
+    named = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in result.releases if n in DEFAULT_SET)
     title = f"{n_synthetic} synthetic sets each (confidential)"
     table = frame_table(title, shown, caption=named or None)
-    estimates = frame_table(f"{found.outcome}: estimates (confidential)", found.estimates)
+    estimates = frame_table(f"{result.outcome}: estimates (confidential)", result.estimates)
     _finish(out, contents, overwrite, table, estimates, comparing.NOT_COVERED)
 
 
@@ -125,7 +125,7 @@ def curve(
     chosen = model_for(model, "", formula, df)
     chosen.bind(df)  # bad data leave no file behind
     with progress_bars() as progress:
-        found = curves.risk_utility_curve(
+        result = curves.risk_utility_curve(
             chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic, workers=workers,
             progress=progress, **how,
         )  # fmt: skip
@@ -134,13 +134,13 @@ def curve(
     from pyhybrid.reports.page import facts_of_table
 
     contents: dict[str, str | bytes] = {
-        "table.csv": found.table.to_csv(index=False),
-        "curve.png": figure_png(plot_curve(found.table)),
-        "report.html": curve_report(found, [*facts_of_table(data.name, *df.shape), formula]),
+        "table.csv": result.table.to_csv(index=False),
+        "curve.png": figure_png(plot_curve(result.table)),
+        "report.html": curve_report(result, [*facts_of_table(data.name, *df.shape), formula]),
     }
-    shown = found.table.assign(epsilon=found.table["epsilon"].map(epsilon_text))
+    shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
     table = frame_table(
-        f"{found.outcome}: risk and utility (confidential)",
+        f"{result.outcome}: risk and utility (confidential)",
         shown[["mechanism", "scale", "shift", "epsilon", *MEASURES]],
         caption=f"{EPSILON_OF_CURVE} LW: Lipschitz weights; SW: one weight for all records.",
     )

@@ -75,7 +75,7 @@ def utility(
     data, versions = _read_versions(real, synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
-        found = {
+        summaries = {
             name: utility_summary(
                 data, sets, columns=compared, categorical=names_of(categorical, data),
                 formulas=formula or (), model=model, rule=rule,
@@ -85,7 +85,9 @@ def utility(
             for name, sets in versions.items()
         }  # fmt: skip
 
-    _finish("utility", found, utility_as_dict(found), (real, data), json_out, html, overwrite)
+    _finish(
+        "utility", summaries, utility_as_dict(summaries), (real, data), json_out, html, overwrite
+    )
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
@@ -139,7 +141,7 @@ def risk(
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
     outside = None if holdout is None else read_table(holdout).frame
     kinds = {name: own["kind"] for name, own in {**keys, **hidden}.items() if "kind" in own}
-    found = {
+    summaries = {
         name: risk_summary(
             data, sets, keys=list(keys), kind=kinds, holdout=outside,
             radius={name: own["radius"] for name, own in keys.items() if "radius" in own},
@@ -148,7 +150,7 @@ def risk(
         )
         for name, sets in versions.items()
     }  # fmt: skip
-    _finish("risk", found, risk_as_dict(found), (real, data), json_out, html, overwrite)
+    _finish("risk", summaries, risk_as_dict(summaries), (real, data), json_out, html, overwrite)
 
 
 def read_keys(
@@ -206,7 +208,7 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
 
 def _finish(
     about: str,
-    found: Mapping[str, Any],
+    summaries: Mapping[str, Any],
     plain: dict[str, Any],
     table: tuple[Path, pd.DataFrame],
     json_out: str | None,
@@ -220,7 +222,7 @@ def _finish(
     contents = {}
     if html is not None:
         page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(found, facts_of_table(table[0].name, *table[1].shape))
+        contents[html] = page_of(summaries, facts_of_table(table[0].name, *table[1].shape))
     if json_out not in (None, "-"):
         contents[Path(str(json_out))] = as_json(plain)
     write_files(contents, private=True, overwrite=overwrite)
@@ -228,7 +230,7 @@ def _finish(
         print(as_json(plain), end="")
         print(_NOTE, file=sys.stderr)
         return
-    _show_measures(about, {name: summary.overall() for name, summary in found.items()})
+    _show_measures(about, {name: summary.overall() for name, summary in summaries.items()})
     show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
 
 

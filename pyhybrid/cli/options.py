@@ -176,11 +176,11 @@ def fit_options(text: str | None, more: Mapping[str, type] | None = None) -> dic
     """Keyword arguments of a fit from ``key=value,...``: engine, seed, on_not_converged, those of
     `more`, and `settings` from the fields of `SamplerSettings`."""
     given, taken = pairs(text or ""), {**_OF_FIT, **(more or {})}
-    found = {key: converted(given.pop(key), kind, key) for key, kind in taken.items()
+    arguments = {key: converted(given.pop(key), kind, key) for key, kind in taken.items()
              if key in given}  # fmt: skip
     if given:
-        found["settings"] = SamplerSettings(**values_of("--fit", SamplerSettings, given))
-    return found
+        arguments["settings"] = SamplerSettings(**values_of("--fit", SamplerSettings, given))
+    return arguments
 
 
 def build_model(text: str | None, formula: str) -> Model:

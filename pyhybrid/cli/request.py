@@ -50,7 +50,7 @@ class Request:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise InvalidInput(f"{why}: leave out {options}")
 
-    def of_formula(self, name: str, place: int) -> str | None:
+    def of_formula(self, name: str, k: int) -> str | None:
         """The model or mechanism given for one of several formulas, or for all of them."""
         texts: list[str] = getattr(self, name)
         if len(texts) not in (0, 1, len(self.formula)):
@@ -58,7 +58,7 @@ class Request:
                 f"--{name} must be given once, or once per --formula: found {len(texts)} for "
                 f"{number_of(len(self.formula), 'formula')}"
             )
-        return texts[place if len(texts) > 1 else 0] if texts else None
+        return texts[k if len(texts) > 1 else 0] if texts else None
 
     def decided(self, df: pd.DataFrame) -> Decisions:
         """Decisions on columns, by their names."""

@@ -350,9 +350,9 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
     if not request.formula:
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
     texts, models = [], []
-    for place, formula in enumerate(request.formula):
-        text = str(request.of_formula("mechanism", place))
-        name, model = named(text)[0], request.of_formula("model", place)
+    for k, formula in enumerate(request.formula):
+        text = str(request.of_formula("mechanism", k))
+        name, model = named(text)[0], request.of_formula("model", k)
         check_choice(name, "--mechanism", ["clipped-scores", *MECHANISMS, *MODEL_FREE])
         if name in MODEL_FREE and model is not None:
             raise InvalidInput(f"--mechanism {name} fits no model: give no --model")
@@ -416,12 +416,12 @@ def _release_within(
         )
     draws = drawn or request.n_synthetic
     refits = fit.pop("refits", REFITS)
-    found = meet_epsilon(
+    solution = meet_epsilon(
         mechanism, df, target_epsilon=target, n_draws_released=draws, refits=refits, **fit
     )
-    note(f"--epsilon: {len(found.steps)} settings tried")
-    release = found.mechanism.release_from(
-        found.session, n_synthetic=request.n_synthetic, n_draws_released=draws, refits=refits
+    note(f"--epsilon: {len(solution.steps)} settings tried")
+    release = solution.mechanism.release_from(
+        solution.session, n_synthetic=request.n_synthetic, n_draws_released=draws, refits=refits
     )
     if release.charge.epsilon > target:
         raise BudgetExceeded(

@@ -84,26 +84,26 @@ def validate(
         }  # fmt: skip
         if supplement is not None:
             how["engine"] = "auto" if engine == "all" else engine
-            found = agreement.validate_supplement(supplement, program, **how)
+            result = agreement.validate_supplement(supplement, program, **how)
         elif published:
             income = None if data is None else str(data)
-            found = agreement.validate_published(model, quick=quick, income=income, **how)
+            result = agreement.validate_published(model, quick=quick, income=income, **how)
         elif data is None or formula is None:
-            found = agreement.validate(None, model or "negative_binomial", quick=quick, **how)
+            result = agreement.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
             df = read_table(data).frame
-            found = agreement.validate(df, model_for(model, "", formula, df), quick=quick, **how)
-            found = replace(found, settings={**found.settings, "table": data.name})
+            result = agreement.validate(df, model_for(model, "", formula, df), quick=quick, **how)
+            result = replace(result, settings={**result.settings, "table": data.name})
     if out is not None:
-        found.save(out, overwrite=overwrite)
-    show_agreement(found, out)
-    return 0 if found.agrees else 1
+        result.save(out, overwrite=overwrite)
+    show_agreement(result, out)
+    return 0 if result.agrees else 1
 
 
-def show_agreement(found: agreement.Validation, out: Path | None) -> None:
+def show_agreement(result: agreement.Validation, out: Path | None) -> None:
     """A table for each part, speeds, and last what disagrees."""
-    for part in dict.fromkeys(row.part for row in found.rows):
-        rows = [row for row in found.rows if row.part == part]
+    for part in dict.fromkeys(row.part for row in result.rows):
+        rows = [row for row in result.rows if row.part == part]
         cells = [
             (row.quantity, f"{row.python:.6g}", f"{row.r:.6g}", f"{row.difference:.2g}",
              "agrees" if row.agrees else "DISAGREES")
@@ -112,16 +112,18 @@ def show_agreement(found: agreement.Validation, out: Path | None) -> None:
         title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
         header = ["quantity", *rows[0].sides, "difference", "verdict"]
         show(frame_table(title, pd.DataFrame(cells, columns=header)))
-    if found.speeds:
-        speeds = pd.DataFrame(map(speed_cells, found.speeds), columns=[*SPEED_HEADER])
+    if result.speeds:
+        speeds = pd.DataFrame(map(speed_cells, result.speeds), columns=[*SPEED_HEADER])
         show(frame_table("Seconds and effective draws", speeds))
-    for cause in found.left_out:
+    for cause in result.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:
-        kept = "confidential: it holds bounds and weights" if found.own_data else "can be published"
+        kept = (
+            "confidential: it holds bounds and weights" if result.own_data else "can be published"
+        )
         show(f"report: {escape(str(out))} ({kept})")
-    show(f"\n{found.verdict}{':' if found.disagreements else '.'}")
-    for row in found.disagreements:
+    show(f"\n{result.verdict}{':' if result.disagreements else '.'}")
+    for row in result.disagreements:
         show(
             f"  {escape(row.part)}: {escape(row.quantity)}: {row.sides[0]} {row.python:.6g}, "
             f"{row.sides[1]} {row.r:.6g}",
@@ -148,10 +150,10 @@ def doctor(
             progress(f"trying {name}", 1, 1)
     able = [name for name, state, *_ in rows if state == _WORKS]
     rows += [_r_row(), *map(_package_row, _PACKAGES)]
-    found = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
-    show(frame_table("What is here", found.drop(columns="fix")))
+    result = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
+    show(frame_table("What is here", result.drop(columns="fix")))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for remedy, group in found[found["fix"] != ""].groupby("fix", sort=False):
+    for remedy, group in result[result["fix"] != ""].groupby("fix", sort=False):
         show(f"fix {', '.join(group[''])}: {escape(str(remedy))}")
     automatic = [name for name in able if name in AUTOMATIC]
     if not able:
@@ -187,10 +189,10 @@ def _examined(engine: Engine, *, fit: bool) -> _Row:
 
 
 def _r_row() -> _Row:
-    found, name = r_status(), "R through rpy2"
-    if not found.available:
-        return name, _MISSING, found.cause, found.remedy
-    return name, _WORKS, f"R {found.r_version}, rstan {found.rstan_version or 'missing'}", ""
+    result, name = r_status(), "R through rpy2"
+    if not result.available:
+        return name, _MISSING, result.cause, result.remedy
+    return name, _WORKS, f"R {result.r_version}, rstan {result.rstan_version or 'missing'}", ""
 
 
 def _package_row(name: str) -> _Row:

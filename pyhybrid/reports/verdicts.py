@@ -143,47 +143,47 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
         shares = shares_of(data, {"": sets}, most=None)
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", distance),)
-    found = judge_sets(_values(data), [_values(column) for column in sets])
+    judged = judge_sets(_values(data), [_values(column) for column in sets])
     missing = np.array([column.isna().mean() for column in (data, *sets)])
     if not missing.any():
-        return found
+        return judged
     off = np.abs(missing[1:] - missing[0]).mean()
-    return (*found, _judged("total_variation", "error of the share missing", off))
+    return (*judged, _judged("total_variation", "error of the share missing", off))
 
 
 def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
     """`judge_outcome` of each synthesized column that has measures, the worst first: by word, then
     by distance of the distributions."""
-    found = {
+    judged = {
         column: judge_outcome(data[column], [table[column] for table in release.synthetic])
         for column in release.synthesized
     }
 
     def place(column: str) -> tuple[int, float]:
-        far = max((m.value for m in found[column] if m.measure in _DISTANCES), default=0.0)
-        return WORDS.index(worst_of(m.word for m in found[column]) or GOOD), -far
+        far = max((m.value for m in judged[column] if m.measure in _DISTANCES), default=0.0)
+        return WORDS.index(worst_of(m.word for m in judged[column]) or GOOD), -far
 
-    return {column: found[column] for column in sorted(found, key=place) if found[column]}
+    return {column: judged[column] for column in sorted(judged, key=place) if judged[column]}
 
 
 def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
     """`judge_outcome` of finite numbers: of their mean, and of the first sets' distribution."""
     if min(data.size, *(values.size for values in sets)) < 2:
         return ()
-    found: list[Judged] = []
+    judged: list[Judged] = []
     error = float(data.std(ddof=1) / np.sqrt(data.size))
     mean, ends = _mean_of_sets(sets)
     if data.any():
-        found.append(judge_mean(mean, data.mean(), data.std()))
+        judged.append(judge_mean(mean, data.mean(), data.std()))
     if error > 0:
         gap = standardised_difference(data.mean(), mean, error)
-        found.append(_judged("standardised_difference", "standardized difference", gap))
+        judged.append(_judged("standardised_difference", "standardized difference", gap))
         interval = data.mean() + _NORMAL * error * np.array([-1.0, 1.0])
         if ends[0] < ends[1]:
             overlap = interval_overlap(interval, ends)
-            found.append(_judged("interval_overlap", "interval overlap", overlap))
+            judged.append(_judged("interval_overlap", "interval overlap", overlap))
     distance = np.mean([max_ecdf(data, values) for values in sets[:_MOST_SETS]])
-    return (*found, _judged("max_ecdf", "max-ECDF", distance))
+    return (*judged, _judged("max_ecdf", "max-ECDF", distance))
 
 
 def judge_mean(made: float, mean: float, deviation: float) -> Judged:
@@ -241,9 +241,9 @@ def in_short(
         sentences["How good. "] = _by_word(judged)
     poor = {
         name: ", ".join(
-            f"{own.label} {own.text} (beyond {limit_texts(own.measure)[1]})"
-            for own in measures
-            if own.word == POOR
+            f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
+            for one in measures
+            if one.word == POOR
         )
         for name, measures in judged.items()
     }
@@ -260,7 +260,9 @@ def in_short(
 
 def _by_word(judged: Mapping[str, Sequence[Judged]]) -> str:
     """ "Good: LW, CW. POOR: SW.", by the worst word of each."""
-    worst = {name: worst_of(measure.word for measure in own) for name, own in judged.items()}
+    worst = {
+        name: worst_of(measure.word for measure in measures) for name, measures in judged.items()
+    }
     parts = []
     for word in reversed(WORDS):
         names = [name for name in judged if worst[name] == word]
@@ -292,14 +294,14 @@ def verdict_section(
 ) -> Section:
     """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
-    censored, found = release.confidential.censored, release.diagnostics
+    censored, diagnostics = release.confidential.censored, release.diagnostics
     return in_short(
         "verdict",
         judged,
         lost,
         charge=release.charge,
         strict=release.charge.kind == STRICT,
-        converged=release.charge.converged and (found is None or found.converged),
+        converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
     )
 
@@ -378,10 +380,10 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
 def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
     """How many measures of each version are good, fair and poor, and which are poor."""
     judged, said = {}, {}
-    for name, found in summaries.items():
+    for name, summary in summaries.items():
         judged[name] = [
-            _judged(key.split(",")[0], f"{measure_label(key)}{_which(found, key)}", value)
-            for key, value in found.overall().items()
+            _judged(key.split(",")[0], f"{measure_label(key)}{_which(summary, key)}", value)
+            for key, value in summary.overall().items()
             if word_of(key, value)
         ]
         words = [measure.word for measure in judged[name]]
@@ -390,31 +392,31 @@ def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
     return in_short("verdict of utility", judged, (), said)
 
 
-def _which(found: UtilitySummary, key: str) -> str:
+def _which(summary: UtilitySummary, key: str) -> str:
     """Name of the column, or pair, that a measure's worst value is of: " (income)"."""
     measure, _, of = key.partition(", ")
-    one, two = found.one_and_two_way.one_way, found.one_and_two_way.two_way
+    one, two = summary.one_and_two_way.one_way, summary.one_and_two_way.two_way
     if of == "worst pair":
         worst = two.iloc[int(two["ratio"].argmax())]
         return f" ({worst['first']} and {worst['second']})"
     if of != "worst column":
         return ""
     name = measure.removeprefix("table_")
-    table = found.columns.distances if measure in found.columns.distances else one
+    table = summary.columns.distances if measure in summary.columns.distances else one
     return f" ({table['column'].iloc[int(table[name].argmax())]})"
 
 
 def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
     """What the intruder finds, and who is found for certain."""
     said, wrong = {}, []
-    for name, found in summaries.items():
-        correct = found.matching.correct_by_record
+    for name, summary in summaries.items():
+        correct = summary.matching.correct_by_record
         values = {
-            "keys": found.keys,
-            "risk": found.overall()["matching_risk"],
+            "keys": summary.keys,
+            "risk": summary.overall()["matching_risk"],
             "correct": None if correct is None else float(correct.mean()),
             "certain": 0 if correct is None else int((correct >= 1).sum()),
-            "targets": found.matching.n_targets,
+            "targets": summary.matching.n_targets,
         }
         said[f"{name}. "] = sentence("verdict of risk", "found", **values)
         wrong += [f"{name}: {text}" for text in rendered("verdict of risk", "certain", **values)]
