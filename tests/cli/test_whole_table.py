@@ -225,3 +225,18 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert shown.count("long") < 10, "seen: pages of free text"
     assert shown.count("it may be an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_replaced_identifiers_stay_replaced_and_kept_text_comes_back(run: Run, csv: Path) -> None:
+    """Columns come back as they stand in the file, but for those whose values were replaced."""
+    pd.read_csv(csv).assign(code="007").to_csv(csv, index=False)
+    asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(csv.parent / "released")]
+    asked += ["--id", "person", "--keep", "code", "--drop", "name,const"]
+    run(*asked)
+    code, _, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
+    assert code == 0, error
+    made = pd.read_csv(csv.parent / "released/public/synthetic_1.csv", dtype=str)
+    assert set(made["code"]) == {"007"}
+    assert sorted(made["person"].astype(int)) == list(range(1, 301))
+    assert not made["person"].equals(pd.read_csv(csv, dtype=str)["person"])
