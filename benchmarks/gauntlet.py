@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pyhybrid.cli.tables import read_table
+from pyhybrid.tables.read import read_file
 
 RESULTS = Path(__file__).parent / "results" / "gauntlet.csv"
 LIMIT = 120
@@ -216,21 +216,21 @@ class Gauntlet:
 
     def _local(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out = self.folder / "local"
-        words = [str(self.data), "--formula", self.formula, "--local"]
+        words = [str(self.data), "--formula", self.formula, "--mechanism", "lipschitz"]
         words += ["--out", str(out)]
-        return self._typed([["synthesize", *words]], out), read_table(self.data).frame
+        return self._typed([["synthesize", *words]], out), read_file(self.data).frame
 
     def _strict(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         out, like = self.folder / "strict", ["--reference", str(self.earlier), OURS]
         words = ["--formula", self.formula, "--epsilon", f"{epsilon:g}", *like, "--out", str(out)]
         run = self._typed([["synthesize", str(self.later), *words]], out)
-        return run, read_table(self.later).frame
+        return run, read_file(self.later).frame
 
     def _whole(self, epsilon: float, *reference: str) -> tuple[Run, pd.DataFrame]:
         data = self.later if reference else self.data
         out = self.folder / f"out{epsilon:g}{len(reference)}"
         words = [str(data), "--epsilon", f"{epsilon:g}", *reference, "--out", str(out)]
-        return self._typed([["synthesize", *words]], out), read_table(data).frame
+        return self._typed([["synthesize", *words]], out), read_file(data).frame
 
     def _reference(self, epsilon: float) -> tuple[Run, pd.DataFrame]:
         return self._whole(epsilon, "--reference", str(self.earlier), OURS)
@@ -412,7 +412,7 @@ def _decimals(values: pd.Series) -> int:
 
 
 def _synthetic(out: Path) -> pd.DataFrame:
-    return read_table(next((out / "public").glob("synthetic_*.csv"))).frame
+    return read_file(next((out / "public").glob("synthetic_*.csv"))).frame
 
 
 def _distance(out: Path, data: pd.DataFrame, outcome: str, epsilon: float, shares: int) -> float:

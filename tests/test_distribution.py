@@ -135,7 +135,7 @@ def test_only_the_installed_package_is_found(python: Path, tmp_path: Path) -> No
 @pytest.mark.long
 def test_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     command = python.with_name("pyhybrid")
-    done = _run(command, "demo", "--out", "demo", "--engine", "embedded", cwd=tmp_path)
+    done = _run(command, "demo", "--out", "demo", "--fit", "engine=embedded", cwd=tmp_path)
     assert "epsilon" in done.stdout
     for folder in ("demo", "demo-local"):
         charge = json.loads((tmp_path / folder / "public" / "charge.json").read_text())

@@ -1,17 +1,12 @@
-"""The commands by name: each is a module of this room, which declares its options and does its
-work, and is imported when it is asked for."""
+"""The commands by name: each is a function of a module of this room, which is imported when it is
+asked for."""
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
-import itertools
-import shlex
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,52 +14,96 @@ from typer.core import TyperCommand, TyperGroup
 import pyhybrid
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
+
+class Command(NamedTuple):
+    """The module of a command, its line in the list of all, and a call that is right."""
+
+    module: str
+    line: str
+    example: str
+
+
 COMMANDS = {
-    "describe": "survey.csv",
-    "synthesize": "survey.csv --formula 'visits ~ age' --model negative_binomial --out out",
-    "compare": "survey.csv --formula 'visits ~ age' --out compared",
-    "curve": "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
-    "calibrate": "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",
-    "mask": "survey.csv --key age:radius=2 --key sex --out masked",
-    "utility": "survey.csv out --columns visits,age",
-    "risk": "survey.csv out --key age:radius=2 --key sex",
-    "ledger": "create budget.jsonl --budget 4 --kind strict --relation remove",
-    "validate": "survey.csv --formula 'visits ~ age' --model poisson",
-    "study": "run A --out study-A",
-    "report": "out --data survey.csv --overwrite",
-    "open": "out",
-    "notebook": "01_quick_start --out quick_start.html",
-    "demo": "--out pyhybrid-demo",
-    "doctor": "--all",
-}
-"""The commands, each with a call that is right: a function of that name, or `commands`, of the
-module of that name or of `_MODULES`."""
+    "describe": Command(
+        "describe", "Show what a table holds: kinds of columns, and what needs a decision.",
+        "survey.csv",
+    ),
+    "synthesize": Command(
+        "synthesize",
+        "Release synthetic data: a whole table, or columns by formulas, the others unchanged.",
+        "survey.csv --formula 'visits ~ age' --model negative_binomial --out out",
+    ),
+    "compare": Command(
+        "comparing",
+        "Compare mechanisms on one table: bounds, epsilons, weights, estimates. Confidential.",
+        "survey.csv --formula 'visits ~ age' --out compared",
+    ),
+    "curve": Command(
+        "comparing",
+        "Draw the risk-utility curve of (scale, shift) and of scalar weights. Confidential.",
+        "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
+    ),
+    "calibrate": Command(
+        "calibrate",
+        "Freeze weights and cap on reference records, for strict releases of new ones.",
+        "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",
+    ),
+    "mask": Command(
+        "mask", "Mask quasi-identifiers by multiple imputation. NOT differentially private.",
+        "survey.csv --key age:radius=2 --key sex --out masked",
+    ),
+    "utility": Command(
+        "measures",
+        "Measure the utility of synthetic data from anywhere: pMSE, ECDFs, models. Confidential.",
+        "survey.csv out --columns visits,age",
+    ),
+    "risk": Command(
+        "measures",
+        "Measure the disclosure risk of synthetic data from anywhere, by matching. Confidential.",
+        "survey.csv out --key age:radius=2 --key sex",
+    ),
+    "ledger": Command(
+        "ledger", "Keep the privacy budget of a data set, and list the releases that used it.",
+        "create budget.jsonl --budget 4 --kind strict --relation remove",
+    ),
+    "validate": Command(
+        "validation", "Compare Python with R on this machine; exit code 1 on any disagreement.",
+        "survey.csv --formula 'visits ~ age' --model poisson",
+    ),
+    "study": Command(
+        "studies", "Run the papers' studies, and compare them with the published numbers.",
+        "run A --out study-A",
+    ),
+    "report": Command(
+        "report", "Show where the report of a release is, or make it from the confidential table.",
+        "out --data survey.csv --overwrite",
+    ),
+    "open": Command("report", "Open the report of a release in a browser.", "out"),
+    "notebook": Command(
+        "studies", "Execute a notebook of the papers' studies, and write it as one HTML page.",
+        "01_quick_start --out quick_start.html",
+    ),
+    "demo": Command(
+        "demo",
+        "Release real data (RAND outpatient visits): as in the papers, and strictly at epsilon 1.",
+        "--out pyhybrid-demo",
+    ),
+    "doctor": Command(
+        "validation", "Show which engines can run here, what is missing, and how to install it.",
+        "--all",
+    ),
+}  # fmt: skip
 
 SUBCOMMANDS = {
-    "ledger create": COMMANDS["ledger"], "ledger show": "show budget.jsonl",
-    "study list": "list", "study run": COMMANDS["study"], "study summary": "summary study-A",
-    "study table": "table study-A --out study-A.md",
+    "ledger create": COMMANDS["ledger"].example, "ledger show": "show budget.jsonl",
+    "study list": "list", "study run": COMMANDS["study"].example,
+    "study summary": "summary study-A", "study table": "table study-A --out study-A.md",
 }  # fmt: skip
 """Calls of the subcommands, each of which runs after those before it."""
 
-_MODULES = {
-    **dict.fromkeys(("compare", "curve"), "comparing"),
-    **dict.fromkeys(("utility", "risk"), "measures"),
-    **dict.fromkeys(("validate", "doctor"), "validation"),
-    **dict.fromkeys(("study", "notebook"), "studies"),
-    "open": "report",
-}
-
-
-_RENAMED = {
-    ("mask", "--keys"): "--key", ("mask", "--radius"): "--key COLUMN:radius=NUMBER",
-    ("mask", "--family"): "--model",
-}  # fmt: skip
-"""Options of version 0.2 that have the name of other commands' now."""
-
 
 class _Commands(TyperGroup):
-    """The commands, imported one by one; their list shows first lines and imports none."""
+    """The commands, imported one by one; their list imports none."""
 
     listing = False
 
@@ -74,7 +113,9 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        return _listed(cmd_name) if self.listing else _command(cmd_name)
+        if self.listing:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name].line)
+        return command_of(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.listing = True
@@ -84,31 +125,19 @@ class _Commands(TyperGroup):
             self.listing = False
 
 
-def _listed(name: str) -> TyperCommand:
-    """A command as the list of all shows it, by the text of its module."""
-    path = Path(__file__).with_name(f"{_MODULES.get(name, name)}.py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for part in tree.body:
-        if isinstance(part, ast.FunctionDef) and part.name == name:
-            return TyperCommand(name, help=(ast.get_docstring(part) or "").split("\n\n")[0])
-    calls = (part.value for part in tree.body if isinstance(part, ast.Assign))
-    group = next(call for call in calls if isinstance(call, ast.Call))
-    text = next(given.value for given in group.keywords if given.arg == "help")
-    return TyperCommand(name, help=ast.literal_eval(text))
-
-
 @functools.cache
-def _command(name: str) -> Any:
-    module = importlib.import_module(f"pyhybrid.cli.{_MODULES.get(name, name)}")
+def command_of(name: str) -> Any:
+    """The command of a name, its module imported: a function, or the group `commands`."""
+    module = importlib.import_module(f"pyhybrid.cli.{COMMANDS[name].module}")
     function = getattr(module, name, None)
     group = typer.Typer(add_completion=False) if function else module.commands
     if function:
-        group.command(name)(function)
+        group.command(name, help=COMMANDS[name].line)(function)
     command = typer.main.get_command(group)
-    command.name = name
-    command.epilog = f"Example: pyhybrid {name} {COMMANDS[name]}"
-    for own, part in getattr(command, "commands", {}).items():
-        part.epilog = f"Example: pyhybrid {name} {SUBCOMMANDS[f'{name} {own}']}"
+    command.name, command.help = name, COMMANDS[name].line
+    command.epilog = f"Example: pyhybrid {name} {COMMANDS[name].example}"
+    for part_name, part in getattr(command, "commands", {}).items():
+        part.epilog = f"Example: pyhybrid {name} {SUBCOMMANDS[f'{name} {part_name}']}"
     return command
 
 
@@ -124,10 +153,6 @@ app = typer.Typer(
 def run(arguments: Sequence[str]) -> int:
     """Run one command; returns its exit code. Usage errors are one line and exit code 2."""
     command = typer.main.get_command(app)
-    if "--help" in arguments:
-        from pyhybrid.cli.console import names_in_full  # imports rich, which commands need later
-
-        names_in_full()
     try:
         result = command.main(args=list(arguments), prog_name="pyhybrid", standalone_mode=False)
     except OSError as error:
@@ -139,40 +164,26 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        context = getattr(error, "ctx", None)
-        print(f"pyhybrid: {_with_example(explain(), arguments, context)}", file=sys.stderr)
-        return 2
+        raise InvalidInput(
+            _with_example(explain(), arguments, getattr(error, "ctx", None))
+        ) from None
     if result == 130:  # typer's way to say that it caught Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
 def _with_example(message: str, arguments: Sequence[str], context: Any) -> str:
-    """A usage error in one line, with a call of the same command that is right."""
+    """A usage error with a call of the same command that is right."""
     said = " ".join(message.split()).rstrip(".") or "a command must be given"
-    name = next((each for each in arguments if each in COMMANDS), None)
+    name = next((word for word in arguments if word in COMMANDS), None)
     if name is None:
         from pyhybrid.core.checks import did_you_mean  # imports numpy, which help texts do not need
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"
-    given = list(dict.fromkeys(each.partition("=")[0] for each in arguments))
-    old = [own for own in given if (name, own) in _RENAMED]
-    if said.startswith("No such option") and old:
-        said = f"{old[0]} is {_RENAMED[name, old[0]]} now"
     path = context.command_path if context else f"pyhybrid {name}"
-    call = SUBCOMMANDS.get(path.removeprefix("pyhybrid "), COMMANDS[name])
-    helped = f"({path} --help)"
-    if said.startswith("Missing option") and context:
-        # Their own call, made whole by all that it lacks of the right one.
-        words = shlex.split(call)
-        needed = [each.opts[0] for each in context.command.params if each.required]
-        lacks = [each for each in needed if each.startswith("--") and each not in given]
-        examples = [words[words.index(each) + 1] if each in words else "..." for each in lacks]
-        added = itertools.chain.from_iterable(zip(lacks, examples, strict=True))
-        whole = shlex.join(["pyhybrid", *arguments, *added])
-        return f"{', '.join(lacks)} must be given, e.g. {whole} {helped}"
-    return f"{said}; a right call: pyhybrid {name} {call} {helped}"
+    call = SUBCOMMANDS.get(path.removeprefix("pyhybrid "), COMMANDS[name].example)
+    return f"{said}; a right call: pyhybrid {name} {call} ({path} --help)"
 
 
 @app.callback(invoke_without_command=True)

@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import pandas as pd
-from rich.markup import escape
 
 from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import options
-from pyhybrid.cli.released import first_paragraph, show_release
+from pyhybrid.cli.options import Fit, Overwrite, fit_options, option
+from pyhybrid.cli.released import show_release
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
 from pyhybrid.models import NegativeBinomial
 
-_EPSILON = 1.0
-_OWN_FILE = "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released"
 
-
-@options
 def demo(
-    out: Path = Path("pyhybrid-demo"),
-    engine: str = "auto",
-    seed: int | None = None,
-    overwrite: bool = False,
+    out: Annotated[
+        Path, option("Folder for the strict release; OUT-local gets the papers'.")
+    ] = Path("pyhybrid-demo"),
+    fit: Fit = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Release real data (RAND outpatient visits): as in the papers, and strictly at epsilon 1.
-
-    Options:
-    out: Folder for the strict release; OUT-local gets the papers'.
-    """
-    beside = out.with_name(f"{out.name}-local")
+    """The papers' release, charged at fixed weights, and clipped scores at epsilon 1."""
+    beside, how = out.with_name(f"{out.name}-local"), fit_options(fit)
     for folder in (out, beside):
         check_output_folder(folder, overwrite=overwrite)
     visits = _rand_visits()
@@ -47,26 +38,18 @@ def demo(
     )
     papers = LipschitzWeighted(model, accounting="lipschitz")
     with progress_bars() as progress:
-        asked: dict[str, Any] = {"seed": seed, "engine": engine, "progress": progress}
-        session = open_session(model.bind(visits), **asked)
+        session = open_session(model.bind(visits), progress=progress, **how)
         local = papers.release_from(session, n_synthetic=3, n_draws_released=1, refits=0)
     _show_bounds(papers, session)
     local.save(beside, overwrite=overwrite)
-    if importlib.util.find_spec("opendp") is None:
-        left = escape("pip install 'pyhybrid[dp]'")
-        show(f"The strict release takes its noise from OpenDP and is left out: {left}\n")
-        show_release(visits, local, beside)
-        show(_OWN_FILE)
-        return
-    strict = ClippedScores(model, epsilon=_EPSILON).release(visits, n_synthetic=3)
+    show_release(visits, local, beside)
+    strict = ClippedScores(model, epsilon=1.0).release(visits, n_synthetic=3)
     strict.save(out, overwrite=overwrite)
-    show_release(visits, strict, out, beside=local)
+    show_release(visits, strict, out)
     show(
-        f"\n{beside}/ holds the papers' release, in the same two parts:",
-        first_paragraph(local),
         "\nThe strict epsilon holds for every database; the papers' for this one, as the largest "
         "over posterior draws. Give away one of the two: both together cost the sum.",
-        _OWN_FILE,
+        "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released",
     )
 
 

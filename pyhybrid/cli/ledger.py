@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import typer
 
-from pyhybrid.cli.console import check_outputs, show, shown_as_json, table_of
-from pyhybrid.cli.options import options
+from pyhybrid.cli.console import as_json, check_outputs, show, table_of
+from pyhybrid.cli.options import Json, option
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
+from pyhybrid.running.files import write_files
 
-commands = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Keep the privacy budget of a data set, and list the releases that used it.",
-)
+commands = typer.Typer(add_completion=False, no_args_is_help=True)
+File = Annotated[Path, typer.Argument(help="The ledger.")]
 
 
 @commands.command()
-@options
-def create(path: Path, budget: float, kind: str, relation: str, delta: float | None = None) -> None:
-    """Start a ledger in a new file.
-
-    Options:
-    path (FILE): The ledger.
-    budget: Largest sum of epsilons.
-    kind: 'strict' or 'asymptotic local'.
-    delta: Delta of a local ledger [default: 1e-6], or of a strict one whose charges are to add by
-        rho where that is less.
-    """
+def create(
+    path: File,
+    budget: Annotated[float, option("Largest sum of epsilons.")],
+    kind: Annotated[str, option("'strict' or 'asymptotic local'.")],
+    relation: Annotated[str, option("Neighbors: remove or replace a record.")],
+    delta: Annotated[
+        float | None,
+        option(
+            "Delta of a local ledger [default: 1e-6], or of a strict one whose charges are to add "
+            "by rho where that is less."
+        ),
+    ] = None,
+) -> None:
+    """Start a ledger in a new file."""
     if path.exists():
         raise InvalidInput(f"ledger {path} must be a new file: it exists")
     ledger = Ledger(path, budget=budget, kind=kind, relation=relation, delta=delta)
@@ -44,77 +44,67 @@ def create(path: Path, budget: float, kind: str, relation: str, delta: float | N
 
 
 @commands.command("show")
-@options
-def show_ledger(path: Path, json_out: str | None = None) -> None:
-    """Show the entries of a ledger, what is spent and what is left.
-
-    Options:
-    path (FILE): The ledger.
-    json_out (--json): Write it as JSON, with the charges in full, to this file; - for standard
-        output.
-    """
+def show_ledger(path: File, json_out: Json = None) -> None:
+    """Show the entries of a ledger, what is spent and what is left."""
     check_outputs(json_out)
     ledger = Ledger(path)
     if json_out is not None:
         names = ("budget", "kind", "relation", "delta", "spent", "left", "label")
         summary = {name: getattr(ledger, name) for name in names}
-        entries = [asdict(entry) for entry in ledger.entries]
-        if shown_as_json({**summary, "entries": entries}, json_out):
+        text = as_json({**summary, "entries": [asdict(entry) for entry in ledger.entries]})
+        if json_out == "-":
+            print(text, end="")
             return
+        write_files({Path(json_out): text}, private=True)
     words = ("entered, UTC", "mechanism", "kind", "relation", "note")
     header = ("", *words[:2], "epsilon", *words[2:4], "sets", "note")
-    rows = (
-        [
-            str(entry.number),
-            entry.time.removesuffix("+00:00").replace("T", " "),
-            entry.made_by,
-            epsilon_text(entry.epsilon),
-            entry.kind,
-            entry.relation,
-            str(entry.charge["n_synthetic"] or "–"),
-            _note(entry),
-        ]
-        for entry in ledger.entries
-    )
     show(
-        table_of(f"Ledger {ledger.path}", header, rows, left=words),
+        table_of(f"Ledger {ledger.path}", header, map(_cells, ledger.entries), left=words),
         f"spent {epsilon_text(ledger.spent)} of {epsilon_text(ledger.budget)}, "
         f"left {epsilon_text(ledger.left)} ({ledger.label})",
     )
 
 
-def _note(entry: LedgerEntry) -> str:
-    """What makes a charge weaker than its kind says."""
-    notes = []
-    if not entry.charge["converged"]:
-        notes.append("not converged")
-    if entry.charge["draw_quantile"] < 1:
-        notes.append(f"draw quantile {entry.charge['draw_quantile']:g}")
-    return ", ".join(notes)
+def _cells(entry: LedgerEntry) -> list[str]:
+    """A row of the table; the note says what makes a charge weaker than its kind says."""
+    charge, weaker = entry.charge, []
+    if not charge["converged"]:
+        weaker.append("not converged")
+    if charge["draw_quantile"] < 1:
+        weaker.append(f"draw quantile {charge['draw_quantile']:g}")
+    return [
+        str(entry.number),
+        entry.time.removesuffix("+00:00").replace("T", " "),
+        entry.made_by,
+        epsilon_text(entry.epsilon),
+        entry.kind,
+        entry.relation,
+        str(charge["n_synthetic"] or "–"),
+        ", ".join(weaker),
+    ]
 
 
 def open_ledger(
-    given: Mapping[str, Any], name: str, relation: str, delta: float | None, epsilon: float | None
+    path: Path | None, name: str, relation: str, delta: float | None, epsilon: float | None = None
 ) -> Ledger | None:
-    """The ledger of --ledger, checked before any work for a release that it would refuse: by a
+    """The ledger of --ledger, refused before any work for a release that it would not take: by a
     mechanism of this `name` and relation, counted at `delta`, of `epsilon` if it is known."""
-    path, allow_unlike = given["ledger"], given["allow_unlike"]
     if path is None:
         return None
-    ledger = Ledger(path, allow_unlike=allow_unlike)
+    ledger = Ledger(path)
     if ledger.left == 0:
         raise BudgetExceeded(
             f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
         )
-    if relation != ledger.relation and not allow_unlike:
+    if relation != ledger.relation:
         raise InvalidInput(
-            f"charges in ledger {path} must be for {ledger.relation} one record: {name} "
-            f"would be for {relation}; give --relation {ledger.relation}, or --allow-unlike"
+            f"charges in ledger {path} must be for {ledger.relation} one record: {name} would be "
+            f"for {relation}; give the mechanism relation={ledger.relation}"
         )
     if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
         raise InvalidInput(
             f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; give --delta, or --accounting range"
+            f"found {delta:g}; give --delta, or the mechanism accounting=range"
         )
     added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
     if epsilon is not None and epsilon > ledger.left and added:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from rich.markup import escape
-from rich.table import Table
 
-from pyhybrid.cli.console import check_outputs, note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, names_of, options
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.console import as_json, check_outputs, note, progress_bars, show, table_of
+from pyhybrid.cli.options import (
+    Data,
+    Html,
+    Json,
+    Overwrite,
+    Synthetic,
+    Versus,
+    check_once,
+    converted,
+    names_of,
+    option,
+    pairs,
+    read_table,
+)
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import as_dict
@@ -27,70 +37,63 @@ _NOTE = (
 )
 
 
-@options
 def utility(
-    real: Path,
-    synthetic: list[Path],
-    versus: list[Path] | None = None,
-    columns: list[str] | None = None,
-    categorical: list[str] | None = None,
-    formula: list[str] | None = None,
-    model: str = "ols",
-    rule: str | None = None,
-    interactions: bool = False,
-    permutations: int = 20,
-    weights: str | None = None,
-    seed: int = 1,
-    json_out: str | None = None,
-    html: Path | None = None,
-    overwrite: bool = False,
+    real: Data,
+    synthetic: Synthetic,
+    versus: Versus = None,
+    columns: Annotated[
+        list[str] | None,
+        option("Columns to compare; with commas between, repeatable. [default: all]"),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        option("Columns of numbers that are codes; with commas between, repeatable."),
+    ] = None,
+    formula: Annotated[
+        list[str] | None,
+        option("An analyst's model, e.g. 'income ~ age + C(region)'; repeatable."),
+    ] = None,
+    model: Annotated[
+        str, option("Model of statsmodels: ols, logit, poisson, negativebinomial, ...")
+    ] = "ols",
+    rule: Annotated[
+        str | None,
+        option(
+            "partially_synthetic, fully_synthetic, multiple_imputation or single. [default: "
+            "partially_synthetic; single for one set]"
+        ),
+    ] = None,
+    permutations: Annotated[int, option("Permutations for the null expectation of CART.")] = 20,
+    weights: Annotated[str | None, option("Column of survey weights.")] = None,
+    seed: Annotated[int, option("Seed of resamples and permutations.")] = 1,
+    json_out: Json = None,
+    html: Html = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Measure the utility of synthetic data from anywhere: pMSE, ECDFs, models. Confidential.
-
-    Options:
-    columns: Columns to compare; with commas between, repeatable. [default: all]
-    categorical: Columns of numbers that are codes; with commas between, repeatable.
-    formula: An analyst's model, e.g. 'income ~ age + C(region)'; repeatable.
-    model: Model of statsmodels: ols, logit, poisson, negativebinomial, ...
-    rule: partially_synthetic, fully_synthetic, multiple_imputation or single.
-        [default: partially_synthetic; single for one set]
-    interactions: Include products of columns in the logistic pMSE.
-    permutations: Permutations for the null expectation of CART.
-    weights: Column of survey weights.
-    seed: Seed of resamples and permutations.
-    overwrite: Replace files that exist.
-    """
+    """Compute the summary of each version, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
     data, versions = _read_versions(real, synthetic, versus or ())
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
-        found = {
+        summaries = {
             name: utility_summary(
-                data,
-                sets,
-                columns=compared,
-                categorical=names_of(categorical, data),
-                formulas=formula or (),
-                model=model,
-                rule=rule,
-                interactions=interactions,
-                n_permutations=permutations,
-                weights=weights,
-                rng=seed,
+                data, sets, columns=compared, categorical=names_of(categorical, data),
+                formulas=formula or (), model=model, rule=rule,
+                n_permutations=permutations, weights=weights, rng=seed,
                 progress=named_progress(progress, name) if len(versions) > 1 else progress,
             )
             for name, sets in versions.items()
-        }
-    table = real.name, data
-    _finish("utility", found, json_out, html, overwrite, table)
+        }  # fmt: skip
+
+    _finish("utility", summaries, as_dict(summaries), (real, data), json_out, html, overwrite)
 
 
 def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
     """Columns with values in the data that all sets have, as a release may have dropped some; None
     if these are all."""
-    tables = [data, *(each for own in versions.values() for each in own)]
+    tables = [data, *(table for sets in versions.values() for table in sets)]
     gone = [name for name in data.columns if data[name].isna().all()
-            or not all(name in each.columns for each in tables)]  # fmt: skip
+            or not all(name in table.columns for table in tables)]  # fmt: skip
     left = [str(name) for name in data.columns if name not in gone]
     if not gone or not left:
         return None
@@ -98,79 +101,80 @@ def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> l
     return left
 
 
-@options
 def risk(
-    real: Path,
-    synthetic: list[Path],
-    key: list[str],
-    sensitive: list[str] | None = None,
-    holdout: Path | None = None,
-    rows_correspond: bool | None = None,
-    versus: list[Path] | None = None,
-    json_out: str | None = None,
-    html: Path | None = None,
-    overwrite: bool = False,
+    real: Data,
+    synthetic: Synthetic,
+    key: Annotated[
+        list[str],
+        option(
+            "Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share "
+            "of the value is followed by ,kind=relative; repeatable."
+        ),
+    ],
+    sensitive: Annotated[
+        list[str] | None,
+        option(
+            "Columns that the intruder wants to learn: voted,sex or income:radius=1000; repeatable."
+        ),
+    ] = None,
+    holdout: Annotated[
+        Path | None, option("Records that were not used for the synthesis, to compare.")
+    ] = None,
+    rows_correspond: Annotated[
+        bool | None,
+        option(
+            "Row i of a set is the synthetic version of row i of REAL. [default: if a column is "
+            "the same in every row]"
+        ),
+    ] = None,
+    versus: Versus = None,
+    json_out: Json = None,
+    html: Html = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Measure the disclosure risk of synthetic data from anywhere, by matching. Confidential.
-
-    Options:
-    key: Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share of
-        the value is followed by ,kind=relative; repeatable.
-    sensitive: Columns that the intruder wants to learn: voted,sex or income:radius=1000;
-        repeatable.
-    holdout: Records that were not used for the synthesis, to compare.
-    rows_correspond: Row i of a set is the synthetic version of row i of REAL.
-        [default: if a column is the same in every row]
-    overwrite: Replace files that exist.
-    """
+    """Compute the summary of each version, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
     data, versions = _read_versions(real, synthetic, versus or ())
-    named = read_keys(key, "--key", data.columns)
+    keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
-    check_once([name for name, _ in named], "--key")
     outside = None if holdout is None else read_table(holdout).frame
-    found = {
+    kinds = {name: own["kind"] for name, own in {**keys, **hidden}.items() if "kind" in own}
+    summaries = {
         name: risk_summary(
-            data,
-            sets,
-            keys=[name for name, _ in named],
-            radius={name: settings["radius"] for name, settings in named if "radius" in settings},
-            kind={name: own["kind"] for name, own in [*named, *hidden] if "kind" in own},
-            sensitive={column: settings.get("radius") for column, settings in hidden},
-            holdout=outside,
+            data, sets, keys=list(keys), kind=kinds, holdout=outside,
+            radius={name: own["radius"] for name, own in keys.items() if "radius" in own},
+            sensitive={column: own.get("radius") for column, own in hidden.items()},
             rows_correspond=rows_correspond,
         )
         for name, sets in versions.items()
-    }
-    _finish("risk", found, json_out, html, overwrite, (real.name, data))
+    }  # fmt: skip
+    _finish("risk", summaries, as_dict(summaries), (real, data), json_out, html, overwrite)
 
 
 def read_keys(
-    given: Sequence[str], option: str, columns: Iterable[Any]
-) -> list[tuple[str, dict[str, Any]]]:
+    given: Sequence[str], option_name: str, columns: Iterable[Any]
+) -> dict[str, dict[str, Any]]:
     """Columns and their settings, of an option that may be repeated: one of each, or several
     without settings and with commas between."""
     known = list(columns)
     texts = [[text] if "=" in text else names_of([text], known) for text in given]
-    return [parse_key(name, option) for own in texts for name in own]
+    keys = [parse_key(name, option_name) for names in texts for name in names]
+    check_once([name for name, _ in keys], option_name)
+    return dict(keys)
 
 
-def parse_key(text: str, option: str) -> tuple[str, dict[str, Any]]:
+def parse_key(text: str, option_name: str) -> tuple[str, dict[str, Any]]:
     """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``."""
     name, _, rest = text.rpartition(":")
     if "=" not in rest:  # a column may have a colon in its name
         name, rest = text, ""
-    settings: dict[str, Any] = {}
-    for part in filter(None, rest.split(",")):
-        key, _, value = (piece.strip() for piece in part.partition("="))
-        if key not in ("radius", "kind"):
-            raise InvalidInput(f"{option} {text!r} takes radius and kind: found {key!r}")
-        try:
-            settings[key] = float(value) if key == "radius" else value
-        except ValueError:
-            raise InvalidInput(
-                f"radius of {option} {name!r} must be a number: found {value!r}"
-            ) from None
+    settings: dict[str, Any] = dict(pairs(rest))
+    unknown = settings.keys() - {"radius", "kind"}
+    if unknown:
+        raise InvalidInput(f"{option_name} {text!r} takes radius and kind: found {min(unknown)!r}")
+    if "radius" in settings:
+        what = f"radius of {option_name} {name!r}"
+        settings["radius"] = converted(settings["radius"], float, what)
     return name, settings
 
 
@@ -193,68 +197,60 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
             files.append(path)
             continue
         inside = path / "public" if (path / "public").is_dir() else path
-        sets = [own for own in inside.glob("synthetic_*") if own.suffix in (".csv", ".parquet")]
+        sets = [file for file in inside.glob("synthetic_*") if file.suffix in (".csv", ".parquet")]
         if not sets:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
-        files += sorted(sets, key=lambda each: (len(each.name), each.name))
+        files += sorted(sets, key=lambda file: (len(file.name), file.name))
     return files
 
 
 def _finish(
     about: str,
-    found: Mapping[str, Any],
+    summaries: Mapping[str, Any],
+    plain: dict[str, Any],
+    table: tuple[Path, pd.DataFrame],
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
-    table: tuple[str, pd.DataFrame],
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
-    text = json.dumps(as_dict(found), indent=2, allow_nan=False) + "\n"
+    from pyhybrid.reports import measures as pages
+    from pyhybrid.reports.page import facts_of_table
+
     contents = {}
     if html is not None:
-        from pyhybrid.reports import measures as pages
-        from pyhybrid.reports.opening import facts_of_table
-
         page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(found, facts_of_table(table[0], *table[1].shape))
-    if json_out is not None and json_out != "-":
-        contents[Path(json_out)] = text
+        contents[html] = page_of(summaries, facts_of_table(table[0].name, *table[1].shape))
+    if json_out not in (None, "-"):
+        contents[Path(str(json_out))] = as_json(plain)
     write_files(contents, private=True, overwrite=overwrite)
     if json_out == "-":
-        print(text, end="")
+        print(as_json(plain), end="")
         print(_NOTE, file=sys.stderr)
         return
-    overall = {name: each.overall() for name, each in found.items()}
-    show(*_tables(about, overall))
+    _show_measures(about, {name: summary.overall() for name, summary in summaries.items()})
     show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
 
 
-_TITLES = {
-    "utility": ("Utility", "as the data", "useless"),
-    "risk": ("Disclosure risk", "no risk", "data as they are"),
-}
+_TITLES = {"utility": "Utility", "risk": "Disclosure risk"}
 
 
-def _tables(about: str, overall: Mapping[str, Mapping[str, float]]) -> list[Table]:
-    """The measures by version with both ends of their scales, and their definitions."""
+def _show_measures(about: str, overall: Mapping[str, Mapping[str, float]]) -> None:
+    """The measures by version, and their definitions."""
     from pyhybrid.reports.page import number_text
     from pyhybrid.reports.verdicts import measure_label
 
-    names = list(dict.fromkeys(name for each in overall.values() for name in each))
-    title, *best = _TITLES[about]
-    ends = (*best, "range")
-    rows = []
-    for name in names:
-        measure = MEASURES[name.split(",")[0]]
-        values = [number_text(each[name]) if name in each else "–" for each in overall.values()]
-        texts = (measure.at_best, measure.at_worst, measure.range)
-        rows.append([escape(measure_label(name)), *values, *map(escape, texts)])
-    header = ("measure", *overall, *ends)
-    table = table_of(f"{title} (confidential)", header, rows, left=ends, simple=True)
-    definitions = Table(box=None, show_header=False, pad_edge=False)
-    definitions.add_column("", no_wrap=True)
-    definitions.add_column("", overflow="fold")
+    names = list(dict.fromkeys(name for values in overall.values() for name in values))
+    rows = [
+        [
+            escape(measure_label(name)),
+            *(number_text(values[name]) if name in values else "–" for values in overall.values()),
+        ]
+        for name in names
+    ]
+    title = f"{_TITLES[about]} (confidential)"
+    show(table_of(title, ("measure", *overall), rows, simple=True), "")
     for key in dict.fromkeys(name.split(",")[0] for name in names):
-        text = f"{MEASURES[key].definition} {MEASURES[key].direction.capitalize()}."
-        definitions.add_row(escape(MEASURES[key].title), escape(text))
-    return [table, definitions]
+        measure = MEASURES[key]
+        direction = f"{measure.direction.capitalize()}. Range: {measure.range}."
+        show(escape(f"{measure.title}: {measure.definition} {direction}"))

@@ -1,130 +1,151 @@
-"""Options of commands, from their docstrings, and what they name: models, mechanisms, designs."""
+"""Options that several commands share, and texts that name models, mechanisms and settings."""
 
 from __future__ import annotations
 
-import inspect
-import itertools
-import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note
-from pyhybrid.cli.tables import read_by_column, text_among_numbers
-from pyhybrid.core.checks import check_choice, did_you_mean, number_of
+from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.mechanisms import (
     MECHANISMS,
     MODEL_FREE,
+    Calibration,
     Censored,
     NoisyMarginals,
     PerturbedHistogram,
     PseudoPosteriorMechanism,
 )
-from pyhybrid.mechanisms.censored.calibration import Calibration
-from pyhybrid.mechanisms.mechanism import Mechanism
-from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models import (
-    MODELS,
-    DefaultModel,
-    Model,
-    StanModel,
-    default_name,
-)
+from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
+from pyhybrid.models.columns.types_files import read_by_column
 from pyhybrid.models.default_model import in_units
-from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
+from pyhybrid.models.registry import chosen_model, name_and_settings
+from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
 OWN_PROGRAM = "stan"
 MODEL_NAMES = (*MODELS, OWN_PROGRAM)
 """What --model can name."""
-
-_SHARED = f"""
-data (argument): Confidential records, .csv or .parquet.
-real (argument): Confidential records, .csv or .parquet.
-synthetic (argument): Synthetic sets from anywhere, or the folder of a release.
-formula: As in R, e.g. 'visits ~ age + region'.
-model: {", ".join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}; with options as NAME:key=value,..., e.g.
-    beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, any with missing=true,
-    or a Stan program of your own: stan:program=my.stan, whose charges are local. Give it once,
-    or once for each formula.
-    [default: by the column's values; a note names it]
-accounting: Accounting of epsilon: lipschitz, range, gaussian. [default: lipschitz]
-delta: Probability by which exp(epsilon) may be exceeded, below 1 / n. By Gaussian accounting
-    [default: 1e-6; from a million records on below 1 / 10 n]. In noisy marginals, of Gaussian noise
-    [default: none; of a whole table 1e-6, below 1 / 10 n; 0 for pure epsilon].
-one_draw: Simulate all sets from one draw, at the cost of one.
-engine: auto, cmdstan, embedded or rstan.
-seed: For tests and papers; a release seed must stay secret.
-chains: Number of chains. [default: 4]
-warmup: Warm-up iterations of each chain. [default: 1000]
-draws: Draws kept of each chain. [default: 1000]
-adapt_delta: Target acceptance rate. [default: 0.9]
-on_not_converged: What to do with chains that do not converge: raise or warn.
-workers: Parallel processes; the results do not depend on their number.
-file_format (--format): csv or parquet. [default: that of DATA]
-overwrite: Replace what --out holds.
-drop: Columns to leave out, separated by commas; repeatable.
-keep: Columns to publish although they look risky, separated by commas; repeatable.
-relation: Neighbors: remove or replace a record.
-holds_no_released_record: Confirms that the reference holds none of the records to be released;
-    without it nothing is strict.
-versus: A set of another synthetic version, to compare with; repeat for each set.
-json_out (--json): Write the numbers as JSON to this file; - for standard output.
-html: Write a report with figures to this HTML file.
-"""
-"""Arguments and options that several commands share, in the form of their docstrings."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-_ROW = re.compile(r"^(\w+)(?: \((.+?)\))?: (.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
+PRIVACY, FIT, COLUMNS, OUTPUT = "Privacy", "Fit", "Columns", "Output"
+"""Groups of options in help texts."""
 
 
-def options(command: Command) -> Command:
-    """A command whose docstring describes its options, after the line ``Options:``.
-
-    A row is ``name: help``; ``name (--other): help`` names the option otherwise; ``name
-    (argument):`` or ``name (METAVAR):`` is an argument. Parameters without a row are shared ones.
-    """
-    said, _, own = inspect.getdoc(command).partition("\n\nOptions:\n")  # type: ignore[union-attr]
-    rows = {name: (how, help_) for name, how, help_ in _ROW.findall(f"{_SHARED}{own}")}
-    hints = typing.get_type_hints(command)
-    for name, parameter in inspect.signature(command).parameters.items():
-        if hints[name] is typer.Context:
-            continue
-        how, help_ = rows[name]
-        text = " ".join(help_.split()).replace("[default", "\\[default")
-        if how and not how.startswith("--"):
-            shown = None if how == "argument" else how
-            described: Any = typer.Argument(help=text, metavar=shown)
-        else:  # a truth value that is False is a flag without a "no"
-            plain = how or f"--{name.replace('_', '-')}"
-            named = how or parameter.default is False or len(name) == 1
-            described = typer.Option(*([plain] if named else []), help=text)
-        command.__annotations__[name] = Annotated[hints[name], described]
-    command.__doc__ = said
-    return command
+def option(text: str, *names: str, group: str | None = None) -> Any:
+    """An option with its help text, as the commands write it."""
+    text = text.replace("[default", "\\[default")
+    return typer.Option(*names, help=text, rich_help_panel=group)
 
 
-def listed(text: str) -> list[str]:
-    """Names with commas between."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
+Synthetic = Annotated[
+    list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
+]
+Versus = Annotated[
+    list[Path] | None,
+    option("A set of another synthetic version, to compare with; repeat for each set."),
+]
+Formula = Annotated[str, option("As in R, e.g. 'visits ~ age + region'.")]
+ModelName = Annotated[
+    str | None,
+    option(
+        f"{', '.join(MODELS)} or {OWN_PROGRAM}; with settings as NAME:key=value,..., e.g. "
+        "beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, or a Stan program "
+        "of your own, stan:program=my.stan,predict=y_rep. [default: by the column's values; a note "
+        "names it]"
+    ),
+]
+MechanismNames = Annotated[
+    list[str] | None,
+    option(
+        "NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; all "
+        "candidates, with commas between or repeated. [default: unweighted, lipschitz and count, "
+        "and the last two re-weighted]"
+    ),
+]
+Fit = Annotated[
+    str | None,
+    option(
+        "Arguments of the fit as key=value,...: engine (auto, cmdstan, embedded, rstan), seed (for "
+        "tests and papers; a release's seed must stay secret), chains, warmup, draws, adapt_delta, "
+        "on_not_converged (raise, warn).",
+        group=FIT,
+    ),
+]
+Seed = Annotated[
+    int | None, option("For tests and papers; a release's seed must stay secret.", group=FIT)
+]
+Workers = Annotated[
+    int, option("Parallel processes; the results do not depend on their number.", group=FIT)
+]
+Drop = Annotated[
+    list[str] | None,
+    option("Columns to leave out, separated by commas; repeatable.", group=COLUMNS),
+]
+Keep = Annotated[
+    list[str] | None,
+    option(
+        "Columns to publish although they look risky, separated by commas; repeatable.",
+        group=COLUMNS,
+    ),
+]
+Ids = Annotated[
+    list[str] | None,
+    option(
+        "Columns whose values are replaced by numbers, separated by commas; repeatable.",
+        "--id",
+        group=COLUMNS,
+    ),
+]
+HoldsNone = Annotated[
+    bool,
+    option(
+        "Confirms that the reference holds none of the records to be released; without it nothing "
+        "is strict.",
+        "--holds-no-released-record",
+        group=PRIVACY,
+    ),
+]
+PrivateFolder = Annotated[
+    Path, option("Folder for the results, new or empty; private.", group=OUTPUT)
+]
+ReleaseFolder = Annotated[Path, option("Folder for the release, new or empty.", group=OUTPUT)]
+Overwrite = Annotated[bool, option("Replace what is there.", "--overwrite", group=OUTPUT)]
+Json = Annotated[
+    str | None,
+    option("Write the numbers as JSON to this file; - for standard output.", "--json",
+           group=OUTPUT),
+]  # fmt: skip
+Html = Annotated[
+    Path | None, option("Write a report with figures to this HTML file.", group=OUTPUT)
+]
+
+
+def read_table(path: Path, unsaid: Sequence[str] = ()) -> SourceTable:
+    """The table of a file, with a note on each column of numbers that has text among them, but for
+    the columns `unsaid`."""
+    source = read_file(path)
+    for name, why in source.remarks.items():
+        if name not in unsaid:
+            note(f"{source.name}: column {name!r}: {why}")
+    return source
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
     """Names of columns from an option that may be repeated: each one name, or several with commas
     between."""
     known = set(map(str, columns))
-    parts = ([text] if text in known else listed(text) for text in given or ())
-    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
+    parts = [[text] if text in known else text.split(",") for text in given or ()]
+    names = (name.strip() for part in parts for name in part)
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def check_once(given: Sequence[str], what: str) -> None:
@@ -134,26 +155,54 @@ def check_once(given: Sequence[str], what: str) -> None:
         raise InvalidInput(f"each {what} must be given once: {twice[0]!r} is there twice")
 
 
-def build_model(text: Model | str | None, formula: str) -> Model:
-    """Return the model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
+def named(text: str) -> tuple[str, dict[str, str]]:
+    """The name and the settings of ``NAME:key=value,key=value``."""
+    name, _, rest = text.partition(":")
+    return name.strip(), pairs(rest)
 
-    Without a name it is for counts, or refuses; see `pyhybrid.models.DefaultModel`.
+
+def pairs(text: str) -> dict[str, str]:
+    """``key=value,key=value`` as a dictionary."""
+    parts = (part.partition("=") for part in filter(None, text.split(",")))
+    return {key.strip(): value.strip() for key, _, value in parts}
+
+
+_OF_FIT: Mapping[str, type] = {"engine": str, "seed": int, "on_not_converged": str}
+OF_RELEASE: Mapping[str, type] = {"refits": int, "n_draws_released": int}
+"""What --fit takes of a release beside."""
+
+
+def fit_options(text: str | None, more: Mapping[str, type] | None = None) -> dict[str, Any]:
+    """Keyword arguments of a fit from ``key=value,...``: engine, seed, on_not_converged, those of
+    `more`, and `settings` from the fields of `SamplerSettings`."""
+    given, taken = pairs(text or ""), {**_OF_FIT, **(more or {})}
+    arguments = {key: converted(given.pop(key), kind, key) for key, kind in taken.items()
+             if key in given}  # fmt: skip
+    if given:
+        arguments["settings"] = SamplerSettings(**values_of("--fit", SamplerSettings, given))
+    return arguments
+
+
+def build_model(text: str | None, formula: str) -> Model:
+    """The model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`; without a
+    name `pyhybrid.models.DefaultModel`.
 
     E.g. ``"beta:lower=0,upper=100"``, ``"lognormal:zeros=true,missing=true,decimals=0"``, or
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
-    formula's design matrix; errors as in `build_mechanism`.
+    formula's design matrix.
     """
-    if not isinstance(text, str):
-        return text or DefaultModel(formula)
+    if text is None:
+        return DefaultModel(formula)
     name, given = named(text)
+    check_choice(name, "--model", MODEL_NAMES)
     if name == OWN_PROGRAM:
         return _stan_model(given, formula)
-    cls: Any = MODELS[check_choice(name, "--model", MODEL_NAMES)]
+    cls: Any = MODELS[name]
     model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
     return model
 
 
-def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
+def _stan_model(given: dict[str, str], formula: str) -> StanModel:
     missing = [name for name in ("program", "predict") if not given.get(name)]
     if missing:
         raise InvalidInput(
@@ -165,165 +214,56 @@ def _stan_model(given: dict[str, Any], formula: str) -> StanModel:
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
 
 
-def build_mechanism(
-    text: str, model: Model, options: dict[str, Any] | None = None
-) -> PseudoPosteriorMechanism:
-    """Return the mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``, where
-    several values of a key are joined by ``+`` (``"count:pattern=sex+region"``). `options` are
-    values from options of their own; None keeps the default."""
-    name, own = named(text)
-    cls: Any = MECHANISMS[check_choice(name, "--mechanism", MECHANISMS)]
-    given = {k: v for k, v in (options or {}).items() if v is not None}
-    twice = sorted(given.keys() & own.keys())
-    if twice:
-        option = twice[0].replace("_", "-")
-        raise InvalidInput(f"--{option} must be given once: it is also in --mechanism {text}")
-    given |= own
-    if isinstance(given.get("inner"), str):
-        inner = check_choice(given["inner"], "inner", MECHANISMS)  # by its name alone
-        shared = {name: given[name] for name in ("unit", "design") if name in given}
-        given["inner"] = MECHANISMS[inner](model, **shared)
-    mechanism: PseudoPosteriorMechanism = cls(
-        model, **values_of(f"--mechanism {name}", cls, given, {"model"})
-    )
+def build_mechanism(text: str, model: Model, **shared: Any) -> PseudoPosteriorMechanism:
+    """The mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``, where several
+    values of a key are joined by ``+`` (``"count:pattern=sex+region"``); ``shared`` are settings
+    from options of their own."""
+    name, given = named(text)
+    cls: Any = MECHANISMS[check_choice(name, "--mechanism", [*MECHANISMS, *MODEL_FREE])]
+    settings = _merged(given, shared)
+    inner = settings.pop("inner", None)  # by its name alone
+    values = values_of(f"--mechanism {name}", cls, settings, {"model"})
+    if inner is not None:
+        unit = {key: values[key] for key in ("unit", "design") if key in values}
+        values["inner"] = MECHANISMS[check_choice(inner, "inner", MECHANISMS)](model, **unit)
+    mechanism: PseudoPosteriorMechanism = cls(model, **values)
     return mechanism
 
 
-def chosen_mechanism(
-    texts: Sequence[str],
-    models: Sequence[Model | str | None],
-    formulas: Sequence[str],
-    calibration: Path | None,
-    options: dict[str, Any],
-    *,
-    allow_unlike: bool = False,
-    holds_no_released_record: bool = False,
-) -> Mechanism:
-    """The mechanism of the options of `synthesize`: named, or held by a calibration; a sequence if
-    there are several formulas, of unlike charges, too, if `allow_unlike`."""
-    if calibration is not None:
-        said = True if holds_no_released_record else None
-        return _calibrated(texts, models, formulas, calibration, options, said)
-    if not formulas:
-        raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
-    for name, given in (("--mechanism", texts), ("--model", models)):
-        if len(given) > 1 and len(given) != len(formulas):
-            raise InvalidInput(
-                f"{name} must be given once, or once per --formula: found {len(given)} for "
-                f"{number_of(len(formulas), 'formula')}"
-            )
-    if len(formulas) == 1:
-        return _of_formula(_nth(texts, 0), _nth(models, 0), formulas[0], options)
-    steps: list[Any] = [
-        _of_formula(_nth(texts, place), _nth(models, place), formula, options)
-        for place, formula in enumerate(formulas)
-    ]
-    return SequentialSynthesis(steps, allow_unlike=allow_unlike)
-
-
-OF_PAPERS = "lipschitz"  # the mechanism, if none is named, of a release that may be local
-
-
-def with_target(texts: Sequence[str], target: float | None) -> list[str]:
-    """Names of mechanisms, with a first value of what --epsilon will set where one must be given:
-    the one mechanism of one formula, with something to lower that is not given already."""
-    texts = list(texts) or [OF_PAPERS]
-    if target is None:
-        return texts
-    if len(texts) > 1:
-        raise InvalidInput("--epsilon is for one mechanism: give --mechanism once")
-    name, own = named(texts[0])
-    settings = {"lipschitz": ("scale",), "count": ("scale",),
-                "scalar": ("target_epsilon", "target_bound"), "truncated": ("cap", "epsilon"),
-                "censored": ("epsilon", "cap"), "perturbed_histogram": ("epsilon",),
-                "noisy_marginals": ("epsilon",)}  # fmt: skip
-    check_choice(name, "--mechanism", [*MECHANISMS, *MODEL_FREE])
-    if name not in settings:
-        raise InvalidInput(
-            f"--epsilon must be for a mechanism with a setting that lowers epsilon: {name} "
-            f"has none; leave --epsilon out, or take {', '.join(settings)}"
-        )
-    twice = [key for key in settings[name] if key in own]
+def _merged(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a mechanism's text and of options, each given once."""
+    shared = {key: value for key, value in shared.items() if value is not None}
+    twice = sorted(shared.keys() & given.keys())
     if twice:
-        raise InvalidInput(f"--epsilon finds {twice[0]}: leave it out of --mechanism")
-    if settings[name] == ("scale",):
-        return texts
-    first = "target_epsilon" if name == "scalar" else "epsilon"
-    return [_with_value(texts[0], first, target)]
+        raise InvalidInput(f"{twice[0]} must be given once: it is also in --mechanism")
+    return {**shared, **given}
 
 
-def _with_value(text: str, key: str, value: float) -> str:
-    return f"{text}{',' if named(text)[1] else ':'}{key}={value!r}"
+def model_free(text: str, formula: str, **shared: Any) -> PerturbedHistogram | NoisyMarginals:
+    """The mechanism without a model that `text` names; "auto" is what it does by itself."""
+    name, given = named(text)
+    cls = MODEL_FREE[name]
+    settings = {k: v for k, v in _merged(given, shared).items() if v != "auto"}
+    public = {}
+    if "domain" in settings:
+        public["domain"] = read_by_column(settings.pop("domain"), "domain")
+    taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
+    return cls.for_formula(
+        formula, **public, **values_of(f"--mechanism {name}", cls, settings, taken)
+    )
 
 
-_CAN_BE_STRICT = {"censored", "perturbed_histogram", "noisy_marginals"}
-
-
-def mechanisms_asked_for(
-    given: Mapping[str, Any], formulas: Sequence[str], target: float | None, options: dict[str, Any]
-) -> list[str]:
-    """Names of the mechanisms: those given, or what the kind of the charge asks for."""
-    texts = given["mechanism"] or []
-    if given["strict"] and given["local"]:
-        raise InvalidInput("--strict and --local exclude each other")
-    if given["reference"] is None:
-        if given["calibration"] is not None:
-            return texts
-        if given["strict"] and not {named(text)[0] for text in texts} & _CAN_BE_STRICT:
-            raise InvalidInput(
-                "--strict needs what a strict charge rests on: --reference FILE, records that are "
-                "not released, with --holds-no-released-record; --calibration FOLDER; or noisy "
-                "counts, --mechanism noisy_marginals"
-            )
-        return with_target(texts, target)
-    if given["calibration"] is not None or texts or given["target_epsilon"] is not None:
-        raise InvalidInput(
-            "--reference chooses the mechanism: give --epsilon, and leave --mechanism out"
-        )
-    if len(formulas) != 1:
-        raise InvalidInput("--reference is for one --formula, or for a whole table")
-    if given["unit"] is not None:
-        raise InvalidInput(
-            "--reference goes without --unit, as its center is for single records: leave out "
-            "--formula, and give --rows-per-unit; or leave out --reference for a local release"
-        )
-    if not given["holds_no_released_record"] and not given["local"]:
-        raise InvalidInput(
-            "a strict release needs you to confirm, if it is true, that the reference holds none "
-            "of the records to be released: --holds-no-released-record"
-        )
-    draws = 1 if given["one_draw"] else given["n_synthetic"]
-    return [f"censored:epsilon={(1.0 if target is None else target) / draws!r}"]
-
-
-def default_models(
-    texts: Sequence[str], models: Sequence[str], formulas: Sequence[str], df: pd.DataFrame
-) -> list[Model | str | None]:
-    """Models, one for each formula, by what the outcomes' columns hold, which local charges allow;
-    by their kinds alone where a charge may be strict; empty where models are named or no kind has
-    one."""
-    if models:
-        return []
-    chosen: list[Model | str | None] = []
-    for place, formula in enumerate(formulas):
-        mechanism = named(_nth(texts, place) or "")[0]
-        if mechanism in MODEL_FREE:
-            chosen.append(None)
-        elif MECHANISMS.get(mechanism) is Censored:
-            chosen.append(default_name(formula, df))
-        else:
-            chosen.append(default_model(formula, df))
-    return chosen if any(chosen) else []
-
-
-def reference_model(models: Sequence[str], formula: str, reference: pd.DataFrame) -> Model:
-    """The model named, with what a reference declares, or the one that is chosen by it."""
-    try:
-        if not models:
-            return default_model(formula, reference, of_reference=True)
-        return declared_by(build_model(models[0], formula), formula, reference)
-    except InvalidInput as error:
-        raise InvalidInput(f"--reference: {error}") from None
+def calibrated(text: str, *, holds_no_released_record: bool) -> Censored | None:
+    """The mechanism of ``censored:calibration=FOLDER``; None for any other text."""
+    name, given = named(text)
+    if name != "censored" or "calibration" not in given:
+        return None
+    folder = given.pop("calibration")
+    if given:
+        raise InvalidInput(f"a calibration holds model, weights and cap: give no {min(given)}")
+    said = True if holds_no_released_record else None
+    held = Calibration.load(folder, holds_no_released_record=said)
+    return Censored(calibration=held, relation=held.relation)
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
@@ -339,137 +279,47 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     if scaled != formula:
         note(f"predictors are fitted in units of about their spread: {scaled}")
     model = chosen_model(scaled, df, of_reference=of_reference)
-    own, settings = name_and_settings(model)
-    said = [f"{block}=true" for block in ("zeros", "missing") if block in settings]
-    own = ":".join([own, ",".join(said)]) if said else own
-    if own != (default_name(formula, df) or "negative_binomial"):
-        note(f"model chosen by the column's values: {own}; --model chooses another")
+    name, settings = name_and_settings(model)
+    blocks = [f"{block}=true" for block in ("zeros", "missing") if block in settings]
+    name = ":".join([name, ",".join(blocks)]) if blocks else name
+    if name != (default_name(formula, df) or "negative_binomial"):
+        note(f"model chosen by the column's values: {name}; --model chooses another")
     return model
 
 
-_Named = TypeVar("_Named")
+def model_for(text: str | None, mechanism: str, formula: str, df: pd.DataFrame) -> Model:
+    """The model named, or the one chosen for the outcome: by what it holds, or, where a charge may
+    be strict, by its kind of column alone."""
+    if text is None and MECHANISMS.get(mechanism) is Censored:
+        text = default_name(formula, df)
+    elif text is None:
+        return default_model(formula, df)
+    return build_model(text, formula)
 
 
-def _nth(given: Sequence[_Named], place: int) -> _Named | None:
-    """What was given for one of several formulas, or for all of them."""
-    return given[place if len(given) > 1 else 0] if given else None
-
-
-def _of_formula(
-    text: str | None, model: Model | str | None, formula: str, options: dict[str, Any]
-) -> PseudoPosteriorMechanism | PerturbedHistogram | NoisyMarginals:
-    text = text or OF_PAPERS
-    if named(text)[0] in MODEL_FREE:
-        if model is not None:
-            raise InvalidInput(f"--mechanism {named(text)[0]} fits no model: give no --model")
-        return _model_free(text, formula, options)
-    check_choice(named(text)[0], "--mechanism", [*MECHANISMS, *MODEL_FREE])
-    return build_mechanism(text, build_model(model, formula), options)
-
-
-def _calibrated(
-    texts: Sequence[str],
-    models: Sequence[Model | str | None],
-    formulas: Sequence[str],
-    calibration: Path,
-    options: dict[str, Any],
-    said: bool | None,
-) -> PseudoPosteriorMechanism:
-    own = {"formula": formulas, "model": models, "mechanism": texts}
-    given = [f"--{key.replace('_', '-')}" for key, value in own.items() if value]
-    given += [f"--{key.replace('_', '-')}" for key, v in options.items() if v is not None]
-    if given:
-        raise InvalidInput(f"--calibration holds model, weights and cap: give no {given[0]}")
-    made = Calibration.load(calibration, holds_no_released_record=said)
-    return Censored(calibration=made, relation=made.relation)
-
-
-def _model_free(
-    text: str, formula: str, options: dict[str, Any]
-) -> PerturbedHistogram | NoisyMarginals:
-    """A mechanism without chains; "auto" is what its own refusal of missing bounds explains."""
-    name, own = named(text)
-    cls = MODEL_FREE[name]
-    given = {k: v for k, v in {**options, **own}.items() if v is not None and v != "auto"}
-    public = {"domain": read_by_column(given.pop("domain"), "domain")} if "domain" in given else {}
-    taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
-    return cls.for_formula(formula, **public, **values_of(f"--mechanism {name}", cls, given, taken))
-
-
-def with_program(mechanism: Any, program: str | None) -> Any:
-    """The mechanism with another Stan program of its model, or of the models of its steps."""
-    if program is None:
-        return mechanism
-    check_choice(program, "--program", PROGRAMS)
-    if isinstance(mechanism, SequentialSynthesis):
-        steps = [with_program(step, program) for step in mechanism.mechanisms]
-        return replace(mechanism, mechanisms=steps)
-    model: Any = getattr(mechanism, "model", None)
-    if not hasattr(model, "program") or not hasattr(model, "program_name"):
-        raise InvalidInput(
-            "--program is for poisson, negative_binomial, beta, beta_regression and mixture, which "
-            f"the papers print or describe: {mechanism.name if model is None else model.name} has "
-            "none"
-        )
-    own = {"model": replace(model, program=program)}
-    if getattr(mechanism, "inner", None) is not None:
-        own["inner"] = with_program(mechanism.inner, program)
-    return replace(mechanism, **own)
-
-
-def reweighting_of(reweight: bool, k: float | None, single_step: bool) -> bool | Reweighting | None:
-    """What --reweight, --k and --single-step say of re-weighting; None keeps the default."""
-    if not reweight:
-        if k is not None or single_step:
-            raise InvalidInput("--k and --single-step go with --reweight")
-        return None
-    plan = Reweighting.published() if single_step else Reweighting()
-    return plan if k is None else replace(plan, k=k)
-
-
-def _number_or_text(value: str) -> float | str:
-    try:
-        return float(value)
-    except ValueError:
-        return value
-
-
-def sampler_settings(
-    chains: int | None, warmup: int | None, draws: int | None, adapt_delta: float | None
-) -> SamplerSettings | None:
-    """Sampler settings, None for the default; None if nothing is given."""
-    given = {"chains": chains, "warmup": warmup, "draws": draws, "adapt_delta": adapt_delta}
-    settings: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    return SamplerSettings(**settings) if settings else None
-
-
-_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def named(text: str) -> tuple[str, dict[str, Any]]:
-    """The name and the options of ``NAME:key=value,key=value``."""
-    name, _, rest = text.partition(":")
-    parts = (part.partition("=") for part in filter(None, rest.split(",")))
-    return name.strip(), {key.strip(): value.strip() for key, _, value in parts}
-
-
-def values_of(what: str, cls: type, given: dict[str, Any], positional: set[str]) -> dict[str, Any]:
-    """Options converted to the types of the fields of `cls`."""
-    taken = {f.name: f for f in fields(cls) if f.name not in positional}
-    types_of = {name: _type_of(cls, name) for name in taken}
+def values_of(
+    what: str, cls: type, given: Mapping[str, Any], positional: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Texts of settings converted to the types of the fields of `cls`."""
+    taken = {field.name: field for field in fields(cls) if field.name not in set(positional)}
+    hints = typing.get_type_hints(cls)
     values = {}
     for key, value in given.items():
-        if key not in types_of:
-            known = ", ".join(sorted(types_of)) or "none"
-            option = key.replace("_", "-")
-            raise InvalidInput(
-                f"{what} takes no --{option}{did_you_mean(key, types_of)}; its options are {known}"
-            )
+        if key not in taken:
+            known = ", ".join(sorted(taken)) or "none"
+            raise InvalidInput(f"{what} takes no {key}{did_you_mean(key, taken)}; it takes {known}")
         if taken[key].metadata.get("confidential") and isinstance(value, str):
             values[key] = _from_file(value, key)
         else:
-            values[key] = converted(value, types_of[key], key)
+            values[key] = converted(value, _plain_type(hints[key]), key)
     return values
+
+
+def _plain_type(hint: Any) -> Any:
+    """The type that the text of a field is read as."""
+    if isinstance(hint, types.UnionType):
+        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
+    return typing.get_origin(hint) or hint
 
 
 def _from_file(value: str, key: str) -> float:
@@ -487,26 +337,11 @@ def _from_file(value: str, key: str) -> float:
         raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
 
 
-def _type_of(cls: type, name: str) -> Any:
-    """The type that the text of a field is read as."""
-    hint = typing.get_type_hints(cls)[name]
-    if isinstance(hint, types.UnionType):
-        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
-    return typing.get_origin(hint) or hint
-
-
-def _levels(texts: list[str]) -> tuple[Any, ...]:
-    """Numbers if all of them are, as they would be written; "01" is a text."""
-    for kind in (int, float):
-        try:
-            if [str(kind(text)) for text in texts] == texts:
-                return tuple(map(kind, texts))
-        except ValueError:
-            pass
-    return tuple(texts)
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def converted(value: Any, kind: Any, key: str) -> Any:
+    """The text of a setting as its type; what is no text stays as it is."""
     if not isinstance(value, str) or kind is str:
         return value
     if kind is bool:
@@ -522,13 +357,12 @@ def converted(value: Any, kind: Any, key: str) -> Any:
         raise InvalidInput(f"{key} must be {what}: found {value!r}") from None
 
 
-def others_given(context: typer.Context, taken: Sequence[str]) -> list[str]:
-    """Options given that are not `taken`: whatever is not listed, so that a new option is not
-    ignored in silence."""
-    return [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if parameter.name not in taken and parameter.name in context.params
-        if (source := context.get_parameter_source(parameter.name)) is not None
-        and source.name != "DEFAULT"
-    ]
+def _levels(texts: list[str]) -> tuple[Any, ...]:
+    """Numbers if all of them are, as they would be written; "01" is a text."""
+    for kind in (int, float):
+        try:
+            if [str(kind(text)) for text in texts] == texts:
+                return tuple(map(kind, texts))
+        except ValueError:
+            pass
+    return tuple(texts)

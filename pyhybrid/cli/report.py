@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pyhybrid.cli.console import note, show
-from pyhybrid.cli.options import options
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.options import Overwrite, option, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
 
 _PAGE = Path("confidential", "report.html")
+Folder = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
-@options
 def report(
-    release: Path, data: Path | None = None, out: Path | None = None, overwrite: bool = False
+    release: Folder,
+    data: Annotated[
+        Path | None,
+        option(
+            "Confidential table that the release was made from. The report is made anew, without "
+            "what only the fits show."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("HTML file, confidential. [default: confidential/report.html of the release]"),
+    ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Show where the report of a release is, or make it from the confidential table.
-
-    Options:
-    release (RELEASE): Folder of a release.
-    data: Confidential table that the release was made from. The report is made anew, without what
-        only the fits show (chains, posterior predictive checks).
-    out: HTML file, confidential. [default: confidential/report.html of the release]
-    overwrite: Replace --out, or the report of the release.
-    """
+    """Print the path of the report, or write it anew."""
     if data is None:
         show(str(_page_of(release)))
         return
@@ -35,18 +41,13 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    made, frame = Release.load(release), read_table(data).frame
-    write_files({target: release_report(made, frame, table=data.name)}, private=True)
+    loaded, frame = Release.load(release), read_table(data).frame
+    write_files({target: release_report(loaded, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")
 
 
-@options
-def open(release: Path) -> None:
-    """Open the report of a release in a browser.
-
-    Options:
-    release (RELEASE): Folder of a release.
-    """
+def open(release: Folder) -> None:
+    """Open the page in a browser."""
     page = _page_of(release)
     if not webbrowser.open(page.resolve().as_uri()):
         note("no browser was found: open the file yourself")
@@ -55,10 +56,10 @@ def open(release: Path) -> None:
 
 def _page_of(release: Path) -> Path:
     page = release / _PAGE
+    if not (release / "public").is_dir():
+        missing = "is no release" if release.exists() else "does not exist"
+        raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
     if not page.is_file():
-        if not (release / "public").is_dir():
-            missing = "is no release" if release.exists() else "does not exist"
-            raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
         how = f"pyhybrid report {release} --data TABLE makes one"
         raise InvalidInput(f"{release} must have a report: it has none; {how}")
     return page

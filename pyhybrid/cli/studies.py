@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import pandas as pd
 import typer
 from rich.markup import escape
 
-from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, options
+from pyhybrid.cli.console import frame_table, progress_bars, show
+from pyhybrid.cli.options import Overwrite, Workers, check_once, option
 from pyhybrid.core.checks import check_choice, check_count, number_of
-from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
-from pyhybrid.running.files import check_new_file
+from pyhybrid.running.files import check_new_file, write_files
 
 if TYPE_CHECKING:
     from pyhybrid.studies import StudyResult
 
-commands = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    help="Run the papers' studies, and compare them with the published numbers.",
-)
+commands = typer.Typer(add_completion=False, no_args_is_help=True)
 
 
 @commands.command("list")
@@ -30,40 +27,36 @@ def list_studies() -> None:
     """List the studies, their subjects and their sizes."""
     from pyhybrid.studies import STUDIES
 
-    header = ("name", "title", "source", "settings", "databases: quick", "paper")
-    rows = (
-        [study.name, study.title, escape(study.source), ", ".join(study.settings),
-         str(study.quick.replicates), str(study.paper.replicates)]
+    rows = [
+        (study.name, study.title, study.source, ", ".join(study.settings),
+         study.quick.replicates, study.paper.replicates)
         for study in STUDIES.values()
-    )  # fmt: skip
-    table = table_of("Studies", header, rows, left=header)
-    show(table, "\nDatabases are counted per setting.")
+    ]  # fmt: skip
+    names = ["name", "title", "source", "settings", "databases: quick", "paper"]
+    show(frame_table("Studies", pd.DataFrame(rows, columns=names)))
+    show("\nDatabases are counted per setting.")
 
 
 @commands.command()
-@options
 def run(
-    name: str,
-    out: Path,
-    size: str = "quick",
-    replicates: int | None = None,
-    workers: int = 1,
-    seed: int = 1,
-    engine: str = "auto",
-    data: Path | None = None,
-    program: str = "default",
+    name: Annotated[str, typer.Argument(help="A to J; see `study list`.")],
+    out: Annotated[Path, option("Folder of the results; a stopped run resumes there.")],
+    size: Annotated[str, option("quick (about a minute) or paper.")] = "quick",
+    replicates: Annotated[
+        int | None, option("Databases per setting. [default: as the size]")
+    ] = None,
+    workers: Workers = 1,
+    seed: Annotated[int, option("Root of all random numbers.")] = 1,
+    engine: Annotated[str, option("auto, cmdstan, embedded or rstan.")] = "auto",
+    data: Annotated[
+        Path | None,
+        option("Records for a study that takes them (E) or cannot do without (J: csrg.csv)."),
+    ] = None,
+    program: Annotated[
+        str, option("default, or published for that which the paper prints (A to E).")
+    ] = "default",
 ) -> int:
-    """Run a study, or what is missing of it; exit code 1 if a database failed.
-
-    Options:
-    name (argument): A to J; see `study list`.
-    out: Folder of the results; a stopped run resumes there.
-    size: quick (about a minute) or paper.
-    replicates: Databases per setting. [default: as the size]
-    seed: Root of all random numbers.
-    data: Records for a study that takes them (E) or cannot do without (J: csrg.csv).
-    program: default, or published for that which the paper prints (A to E).
-    """
+    """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.studies import STUDIES, run_study
 
     study = STUDIES[check_choice(name.upper(), "the study", STUDIES)]
@@ -72,17 +65,9 @@ def run(
     check_count(workers, "--workers")
     with progress_bars() as progress:
         result = run_study(
-            study,
-            out=out,
-            size=size,
-            replicates=replicates,
-            seed=seed,
-            engine=engine,
-            data=data,
-            program=program,
-            workers=workers,
-            progress=progress,
-        )
+            study, out=out, size=size, replicates=replicates, seed=seed, engine=engine, data=data,
+            program=program, workers=workers, progress=progress,
+        )  # fmt: skip
     _show(result)
     if result.failed:
         lines = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
@@ -92,15 +77,12 @@ def run(
 
 
 @commands.command()
-@options
-def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> None:
-    """Show means with Monte Carlo errors of finished databases beside the published numbers.
-
-    Options:
-    folder (FOLDER): Results of `study run`.
-    csv: Write the summary here, too.
-    overwrite: Replace --csv.
-    """
+def summary(
+    folder: Annotated[Path, typer.Argument(help="Results of `study run`.")],
+    csv: Annotated[Path | None, option("Write the summary here, too.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Show means with Monte Carlo errors of finished databases beside the published numbers."""
     from pyhybrid.studies import load_study
 
     if csv is not None:
@@ -108,76 +90,59 @@ def summary(folder: Path, csv: Path | None = None, overwrite: bool = False) -> N
     result = load_study(folder)
     _show(result)
     if csv is not None:
-        _write(csv, result.summary.to_csv(index=False))
+        text = result.summary.to_csv(index=False)
+        write_files({csv: text}, private=False, overwrite=overwrite)
 
 
 @commands.command()
-@options
-def table(folders: list[Path], out: Path, csv: Path | None = None, overwrite: bool = False) -> None:
-    """Write the reproduction table of several studies.
-
-    Options:
-    folders (FOLDER...): Folders that `study run` wrote.
-    out: Markdown file to write.
-    csv: CSV file to write all summaries of the page to.
-    overwrite: Replace --out and --csv.
-    """
+def table(
+    folders: Annotated[list[Path], typer.Argument(help="Folders that `study run` wrote.")],
+    out: Annotated[Path, option("Markdown file to write.")],
+    csv: Annotated[Path | None, option("CSV file to write all summaries of the page to.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write the reproduction table of several studies."""
     from pyhybrid.studies import STUDIES, load_study
     from pyhybrid.studies.runner import made_with, reproduction_page, stacked
 
-    for path in (out, csv):
-        if path is not None:
-            check_new_file(path, overwrite=overwrite)
     results = sorted((load_study(folder) for folder in folders), key=lambda r: r.label)
     names = [result.label for result in results]
     check_once(names, "study")
     summaries = {result.label: result.summary for result in results}
-    _write(out, reproduction_page(STUDIES, summaries, made_with(results)))
+    files: dict[Path, str | bytes] = {
+        out: reproduction_page(STUDIES, summaries, made_with(results))
+    }
     if csv is not None:
-        _write(csv, stacked(summaries).to_csv(index=False))
+        files[csv] = stacked(summaries).to_csv(index=False)
+    write_files(files, private=False, overwrite=overwrite)
     show(f"{out}: studies {', '.join(names)}")
 
 
 def _show(result: StudyResult) -> None:
-    from pyhybrid.reports.page import number_text
     from pyhybrid.studies import STUDIES
     from pyhybrid.studies.runner import reproduce
 
-    study, found = STUDIES[result.study], result.summary
-    title = escape(f"Study {study.name}: {study.title} ({study.source})")
-    columns = [str(column).replace("_", " ") for column in found.columns]
-    rows = ([number_text(value) for value in row] for row in found.itertuples(index=False))
-    show(table_of(title, columns, rows, left=columns))
-    lines = reproduce(study, found)
+    study = STUDIES[result.study]
+    show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
+    lines = [
+        (line.quantity, line.published, line.ours, "agrees" if line.agrees else "differs", line.why)
+        for line in reproduce(study, result.summary)
+    ]
     if lines:
-        header = ("quantity", "published", "ours", "", "note")
-        beside = (
-            [line.quantity, line.published, line.ours, "agrees" if line.agrees else "differs",
-             line.why]
-            for line in lines
-        )  # fmt: skip
-        show(table_of("Beside the published numbers", header, beside, left=header))
+        header = ["quantity", "published", "ours", "", "note"]
+        show(frame_table("Beside the published numbers", pd.DataFrame(lines, columns=header)))
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise SaveFailed(f"{path} cannot be written: {error}") from None
-
-
-@options
 def notebook(
-    name: str | None = None, out: Path | None = None, size: str = "quick", overwrite: bool = False
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name or number; without it, the notebooks are listed."),
+    ] = None,
+    out: Annotated[Path | None, option("HTML file. [default: NAME.html]")] = None,
+    size: Annotated[str, option("quick or paper.")] = "quick",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Execute a notebook of the papers' studies, and write it as one HTML page.
-
-    Options:
-    name (argument): Name or number; without it, the notebooks are listed.
-    out: HTML file. [default: NAME.html]
-    size: quick or paper.
-    overwrite: Replace --out.
-    """
+    """List the notebooks, or execute one."""
     if name is None:
         show("Notebooks:", *(f"  {each}" for each in notebook_names()))
         return
@@ -188,5 +153,5 @@ def notebook(
         raise InvalidInput(f"{target} must be a file in a folder that exists: it is not")
     with progress_bars() as progress:
         page = render_notebook(source, size=size, progress=progress)
-    _write(target, page)
+    write_files({target: page}, private=False, overwrite=overwrite)
     show(f"{target}: {source.name} at {size} size")

@@ -1,459 +1,428 @@
-"""`pyhybrid synthesize`: a release from a file into a folder."""
+"""`pyhybrid synthesize`: a release from a file into a folder.
+
+Three ways: a whole table by noisy marginals (no --formula), columns by clipped scores (--formula),
+and columns by another mechanism (--mechanism).
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
 import pandas as pd
-import typer
 
+from pyhybrid.cli.clipped_scores import NAMES, note_persons, release_by_scores
 from pyhybrid.cli.console import note, progress_bars
-from pyhybrid.cli.describe import say_repeated, say_unconfirmed, whole_table
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
-    chosen_mechanism,
-    default_models,
-    mechanisms_asked_for,
-    names_of,
-    options,
-    others_given,
-    reference_model,
-    reweighting_of,
-    sampler_settings,
-    with_program,
+    FIT,
+    MODEL_NAMES,
+    OF_RELEASE,
+    PRIVACY,
+    Data,
+    Drop,
+    HoldsNone,
+    Ids,
+    Keep,
+    Overwrite,
+    ReleaseFolder,
+    build_mechanism,
+    calibrated,
+    fit_options,
+    model_for,
+    model_free,
+    named,
+    option,
+    read_table,
 )
-from pyhybrid.cli.released import (
-    save_with_these,
-)
-from pyhybrid.cli.strict_formula import release_strictly, takes_scores
-from pyhybrid.cli.tables import SourceTable, read_table
+from pyhybrid.cli.released import save_and_show
+from pyhybrid.cli.request import Prepared, Request
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
-from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import Censored, NoisyMarginals
-from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, NoisyMarginals, PerturbedHistogram
 from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
-from pyhybrid.mechanisms.mechanism import REFITS, Mechanism
-from pyhybrid.mechanisms.perturbed_histogram import PerturbedHistogram
+from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models import Model
-from pyhybrid.models.columns.form import levels_declared
+from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.columns.types_files import read_types
-from pyhybrid.models.formula.values import is_number, with_columns
-from pyhybrid.privacy.conversions import RELATIONS, STRICT
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions, check_decided
-from pyhybrid.releases.folder import FORMATS
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.tables.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
-from pyhybrid.tables.synthesis import release_table, table_mechanism
+from pyhybrid.tables.roles import kinds_of
+from pyhybrid.tables.synthesis import synthesize_table
 
-_OF_WHOLE_TABLE = (
-    "data", "out", "types", "epsilon", "reference", "mechanism", "relation", "n_synthetic",
-    "seed", "file_format", "ledger", "allow_unlike", "overwrite",
-    "delta", "select", "holds_no_released_record", "unit", "rows_per_unit", "drop",
-    "keep", "identifier",
-)  # fmt: skip
-_DECIDED = ("drop", "keep", "identifier")
-_OF_MECHANISM = (
-    "scale", "shift", "transform", "threshold", "draw_quantile", "relation", "safety_factor",
-    "accounting", "delta", "unit", "design",
-)  # fmt: skip
+_MARGINALS = {"marginals", "noisy_marginals"}
+_TABLE = "Whole table"
 
 
-@options
 def synthesize(
-    context: typer.Context,
-    data: Path,
-    out: Path,
-    formula: list[str] | None = None,
-    model: list[str] | None = None,
-    types: Path | None = None,
-    epsilon: float | None = None,
-    reference: str | None = None,
-    holds_no_released_record: bool = False,
-    select: str | None = None,
-    mechanism: list[str] | None = None,
-    program: str | None = None,
-    calibration: Path | None = None,
-    scale: float | None = None,
-    shift: float | None = None,
-    transform: str | None = None,
-    threshold: float | None = None,
-    draw_quantile: float | None = None,
-    relation: str | None = None,
-    safety_factor: float | None = None,
-    accounting: str | None = None,
-    delta: float | None = None,
-    strict: bool = False,
-    local: bool = False,
-    target_epsilon: float | None = None,
-    unit: str | None = None,
-    rows_per_unit: int | None = None,
-    design: str | None = None,
-    reweight: bool = False,
-    k: float | None = None,
-    single_step: bool = False,
-    n_synthetic: int = 1,
-    one_draw: bool = False,
-    refits: int = REFITS,
-    engine: str = "auto",
-    seed: int | None = None,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    adapt_delta: float | None = None,
-    on_not_converged: str = "raise",
-    file_format: str | None = None,
-    drop: list[str] | None = None,
-    keep: list[str] | None = None,
-    identifier: list[str] | None = None,
-    ledger: Path | None = None,
-    allow_unlike: bool = False,
-    dry_run: bool = False,
-    overwrite: bool = False,
+    data: Data,
+    out: ReleaseFolder,
+    formula: Annotated[
+        list[str] | None,
+        option(
+            "As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each "
+            "given those before it. Without one the whole table is synthesized."
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        option(
+            f"{', '.join(MODEL_NAMES)}; with settings as NAME:key=value,..., e.g. "
+            "beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, any with "
+            "missing=true, poisson:program=published (the Stan program that the papers print), "
+            "stan:program=my.stan,predict=y_rep (your own; local). Once, or once per formula. "
+            "[default: by clipped scores a draft, else by the column's values]"
+        ),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        option(
+            "clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored, "
+            "perturbed_histogram or noisy_marginals; with settings as NAME:key=value,..., named as "
+            "in Python, e.g. count:pattern=sex+region, lipschitz:reweighting=true, "
+            "censored:calibration=FOLDER, noisy_marginals:select=private. Once, "
+            "or once per formula. [default: clipped-scores, of a whole table noisy_marginals]"
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        option(
+            "Epsilon of the whole release, all columns and sets together. It sets the mechanism's "
+            "own epsilon, or determines scale, weight or cap. [default: 1 for clipped scores]",
+            group=PRIVACY,
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        option(
+            "Probability by which exp(epsilon) may be exceeded, below 1 / n; 0 for pure epsilon of "
+            "a whole table. [default: that of the ledger, or 1e-6, from a million records on below "
+            "1 / 10 n]",
+            group=PRIVACY,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        option(
+            "Column that identifies persons or other units: epsilon protects all rows of one.",
+            group=PRIVACY,
+        ),
+    ] = None,
+    rows_per_unit: Annotated[
+        int | None,
+        option("With --unit: most rows of a unit, a public number.", group=_TABLE),
+    ] = None,
+    types: Annotated[
+        Path | None,
+        option(
+            "JSON file of types by column. Without it and without --reference a draft is written.",
+            group=_TABLE,
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        option(
+            "Public or historical records, not released: clipped scores start from them, noisy "
+            "tables are used beside them.",
+            group=PRIVACY,
+        ),
+    ] = None,
+    holds_no_released_record: HoldsNone = False,
+    ledger: Annotated[
+        Path | None,
+        option("Ledger to charge; it refuses a release beyond its budget.", group=PRIVACY),
+    ] = None,
+    n_synthetic: Annotated[int, option("m, the number of synthetic data sets.")] = 1,
+    fit: Annotated[
+        str | None,
+        option(
+            "Of mechanisms with chains, as key=value,...: engine (auto, cmdstan, embedded, rstan), "
+            "seed, chains, warmup, draws, adapt_delta, on_not_converged (raise, warn), "
+            "n_draws_released (1: all sets from one draw, at the cost of one), refits (0: weights "
+            "taken as fixed, as published).",
+            group=FIT,
+        ),
+    ] = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    id: Ids = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Release synthetic data: a whole table, or columns by formulas, with the others unchanged.
-
-    Options:
-    data (argument): Confidential records, .csv or .parquet.
-    out: Folder for the release, new or empty.
-    formula: As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each given
-        those before it.
-    types: JSON file of types by column, for a whole table by noisy marginals (no --formula).
-        Without it and without --reference, a draft is written.
-    epsilon: Epsilon of the whole release, all columns and sets together. It sets the mechanism's
-        own epsilon, or determines scale, weight or cap. [default: 1 for clipped
-        scores, and with --reference]
-    reference: Public or historical records, for a strict release. They give clipped scores
-        their start (with --formula), or are used beside noisy tables.
-    select: Tables that noisy marginals of a whole table measure: few, all (all pairs of columns) or
-        private (a private choice). [default: few, and with --delta all, or private if too many]
-    mechanism: clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored,
-        perturbed_histogram or noisy_marginals; with options as NAME:key=value,..., e.g.
-        count:pattern=sex+region, scalar:target_epsilon=5; perturbed_histogram takes lower, upper,
-        n_bins and epsilon, noisy_marginals epsilon and domain=FILE.json; once, or once per formula
-        [default: clipped-scores, strict and without chains; censored with --calibration,
-        lipschitz with --local]
-    program: published: sample the Stan program that the papers print or describe; the default one
-        has the same posterior and is faster.
-    calibration: Folder of `pyhybrid calibrate`: a strict censored release.
-    scale: c: lowers all weights when below 1. [default: 1]
-    shift: g: lowers all weights when negative. [default: 0]
-    transform: linear, reciprocal, threshold, logistic, softmax. [default: linear]
-    threshold: f* in nats, for --transform threshold.
-    draw_quantile: Drop draws whose bound is above this quantile. [default: 1]
-    relation: Neighbors: remove or replace a record. [default: remove]
-    safety_factor: s in epsilon = 2 s bound. [default: 1]
-    strict: Refuse a release that is not strict; implied by --reference and --calibration.
-    local: Allow a local release where a strict one is not possible.
-    target_epsilon: Old name of --epsilon, of version 0.2; with --formula.
-    unit: Column that identifies persons or other units: epsilon protects all rows of one.
-    rows_per_unit: With --unit and a whole table: most rows of a unit, a public number.
-    design: Column of survey weights, which average about 1: w n / N.
-    reweight: Raise weights that leave slack below the bound.
-    k: Re-weighting factor, with --reweight. [default: 0.95]
-    single_step: With --reweight: one step at this k, as published.
-    n_synthetic: m, the number of synthetic data sets.
-    refits: Full refits without a record each, by which a local release is charged; 0 takes the
-        weights as fixed, as published.
-    identifier (--id): Columns whose values are replaced by numbers, separated by commas;
-        repeatable.
-    ledger: Ledger to charge; it refuses a release beyond its budget.
-    allow_unlike: Accept charges of unlike kinds in a ledger or a sequence.
-    dry_run: Of clipped scores: say how wide intervals will be, and stop before anything is spent.
-    """
-    of_counts = mechanism in (None, ["marginals"], ["noisy_marginals"])
-    whole = not formula and not model and calibration is None and of_counts
-    if not whole and select is not None:
-        raise InvalidInput("--select goes with a whole table: leave out --formula")
-    if holds_no_released_record and calibration is None and reference is None:
-        raise InvalidInput("--holds-no-released-record goes with --reference or --calibration")
+    """Route the request to one of the three ways, save what it gives and show it."""
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
-    fitting: dict[str, Any] = {
-        "n_synthetic": check_count(n_synthetic, "--n-synthetic"),
-        "n_draws_released": 1 if one_draw else None, "seed": seed, "engine": engine,
-        "settings": sampler_settings(chains, warmup, draws, adapt_delta),
-        "on_not_converged": on_not_converged,
-    }  # fmt: skip
-    if file_format is not None:
-        check_choice(file_format, "--format", FORMATS)
-    if allow_unlike and ledger is None and len(formula or []) < 2:
-        raise InvalidInput("--allow-unlike goes with --ledger, or with several formulas")
-    if whole:
-        made = _whole_table(context, fitting)
-    elif takes_scores(context.params):
-        release, source, decisions, book = release_strictly(context, fitting)
-        made = _Made(release=release, source=source, decisions=decisions, book=book)
-    else:
-        if rows_per_unit is not None:
-            raise InvalidInput("--rows-per-unit goes with a whole table: leave out --formula")
-        if types is not None:
-            raise InvalidInput(
-                "--types goes with a whole table: leave out --formula, or declare what the outcome "
-                "can hold by --model, e.g. --model ordinal:levels=low+middle+high"
-            )
-        of_mechanism = {
-            **{name: context.params[name] for name in _OF_MECHANISM},
-            "design": design,
-            "reweighting": reweighting_of(reweight, k, single_step),
-        }  # fmt: skip
-        made = _by_formula(context.params, of_mechanism, fitting)
-    save_with_these(
-        made.release, made.source, made.decisions, out, overwrite=overwrite,
-        file_format=file_format, ledger=made.book,
+    request = Request(
+        data=data, out=out, formula=formula or [], model=model or [], mechanism=mechanism or [],
+        types=types, epsilon=epsilon, delta=delta, unit=unit, rows_per_unit=rows_per_unit,
+        reference=reference, holds_no_released_record=holds_no_released_record, ledger=ledger,
+        n_synthetic=check_count(n_synthetic, "--n-synthetic"), drop=drop or [], keep=keep or [],
+        id=id or [], fit=fit_options(fit, OF_RELEASE), overwrite=overwrite,
+    )  # fmt: skip
+    prepared = _way_of(request)(request)
+    save_and_show(
+        prepared.release, prepared.source, prepared.decisions, out, overwrite=overwrite,
+        ledger=prepared.ledger,
     )  # fmt: skip
 
 
-def _is_strict(given: Mapping[str, Any]) -> bool:
-    """True if only a strict release is asked for."""
-    centered = given["reference"] is not None or given["calibration"] is not None
-    return given["strict"] or (centered and not given["local"])
+def _way_of(request: Request) -> Callable[[Request], Prepared]:
+    """Which of the three ways a request takes."""
+    names = request.mechanism_names
+    if not request.formula and not request.model and names <= _MARGINALS:
+        return _release_table
+    if request.formula and names <= NAMES:
+        return release_by_scores
+    return _release_by_mechanism
 
 
-def _with_delta_of_ledger(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Delta, if none is given, as the ledger that is charged has it."""
-    if given["delta"] is not None or given["ledger"] is None:
-        return given
-    delta = Ledger(given["ledger"]).delta
+def _release_table(request: Request) -> Prepared:
+    """A whole table by noisy marginals."""
+    request.refuse(["fit"], "a whole table comes from noisy marginals, without chains")
+    if request.epsilon is None:
+        words = shlex.join(["pyhybrid", "synthesize", str(request.data)])
+        out = shlex.join(["--out", str(request.out)])
+        raise InvalidInput(
+            f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
+            f"for one column: {words} --formula 'visits ~ age + region' {out}"
+        )
+    request.check_confirmed()
+    check_unit_of_noise(request.unit, request.rows_per_unit)
+    check_output_folder(request.out, overwrite=request.overwrite)
+    settings: dict[str, Any] = dict(named("".join(request.mechanism[:1]))[1])
+    unknown = settings.keys() - {"select", "relation"}
+    if unknown:
+        raise InvalidInput(
+            f"noisy_marginals of a whole table takes select and relation: found {min(unknown)}"
+        )
+    types = {} if request.types is None else read_types(request.types)
+    source = read_table(request.data)
+    delta = _delta_of_table(request, len(source.frame))
+    ledger = open_ledger(
+        request.ledger, NoisyMarginals.__name__, settings.get("relation", "remove"), delta,
+        request.epsilon,
+    )  # fmt: skip
+    like = None if request.reference is None else read_table(request.reference)
+    declared, seen = kinds_of(types), dict[str, Kind]()
+    for name, column in () if like is None else like.frame.items():
+        kind = seen_kind(column)  # None is refused where it is asked for
+        if kind is not None:
+            seen[str(name)] = kind
+    cells = {**seen, **declared}
+    source, frame = source.read_as(cells), None if like is None else like.read_as(cells).frame
+    decided = _decided_of_table(request, source.frame, frame, types)
+    with progress_bars() as progress:
+        progress("noisy counts and their model", 0, 0)
+        release = synthesize_table(
+            source.frame, epsilon=request.epsilon, delta=delta, unit=request.unit,
+            rows_per_unit=request.rows_per_unit, types=declared, reference=frame,
+            id=next(iter(decided.ids), None), drop=decided.drop, keep=decided.keep,
+            holds_no_released_record=request.holds_no_released_record,
+            n_synthetic=request.n_synthetic, progress=progress, **settings,
+        )  # fmt: skip
+    if drafted := unconfirmed(types):
+        note(
+            f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
+            "confirm that they are public"
+        )
+    return Prepared(release=release, source=source, decisions=release.decisions, ledger=ledger)
+
+
+def _delta_of_table(request: Request, n: int) -> float | None:
+    """Delta as given, as the ledger that is charged has it, or the default for n records."""
+    if request.delta is not None:
+        return request.delta or None
+    if request.ledger is None:
+        return default_delta(n)
+    delta = Ledger(request.ledger).delta
     if delta is None:
         note(
             "the ledger has no delta: the release has pure epsilon and Laplace noise; with a delta "
             "it would have Gaussian noise, which is smaller for many columns"
         )
-    return {**given, "delta": delta}
+    return delta
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Made:
-    """A release, and what saving it needs."""
-
-    release: Release
-    source: SourceTable
-    decisions: Decisions
-    book: Ledger | None
-
-
-def _whole_table(context: typer.Context, fitting: Mapping[str, Any]) -> _Made:
-    """A whole table by noisy marginals."""
-    given: Mapping[str, Any] = context.params
-    if given["epsilon"] is None:
-        words = shlex.join(["pyhybrid", "synthesize", str(given["data"])])
-        out = shlex.join(["--out", str(given["out"])])
-        raise InvalidInput(
-            f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
-            f"for one column: {words} --formula 'visits ~ age + region' {out}"
-        )
-    others = others_given(context, _OF_WHOLE_TABLE)
-    if others:
-        raise InvalidInput(
-            "a whole table, without --formula, comes from noisy marginals: leave out "
-            f"{', '.join(others)}, or give --formula"
-        )
-    relation = check_choice(given["relation"] or "remove", "relation", RELATIONS)
-    check_output_folder(given["out"], overwrite=given["overwrite"])
-    given = _with_delta_of_ledger(given)
-    book = open_ledger(
-        given, NoisyMarginals.__name__, relation, given["delta"] or None, given["epsilon"]
-    )
-    types = given["types"]
-    source = read_table(given["data"], unsaid=() if types is None else read_types(types))
-    if given["delta"] is None and book is None:
-        given = {**given, "delta": default_delta(len(source.frame))}
-    table = whole_table(source, given)
-    names = ("epsilon", "select", "unit", "rows_per_unit", "holds_no_released_record")
-    mechanism = table_mechanism(
-        table.kinds, table.kept, relation=relation, delta=given["delta"] or None,
-        reference=table.reference, **{name: given[name] for name in names},
-    )  # fmt: skip
-    with progress_bars() as progress:
-        progress("noisy counts and their model", 0, 0)
-        options = {name: fitting[name] for name in ("n_synthetic", "seed")}
-        release = release_table(table.frame, mechanism, table.kinds, progress=progress, **options)
-    if given["types"] is not None:
-        say_unconfirmed(read_types(given["types"]))
-    return _Made(release=release, source=source, decisions=table.decisions, book=book)
-
-
-def _by_formula(
-    given: Mapping[str, Any], options: dict[str, Any], fitting: dict[str, Any]
-) -> _Made:
-    """Columns by their formulas; `options` are those of mechanisms."""
-    formulas, models = given["formula"] or [], given["model"] or []
-    if given["program"] is not None and not (given["reference"] is given["calibration"] is None):
-        raise InvalidInput(
-            "--program goes with neither --reference nor --calibration: a published program clips "
-            "no terms about a center, and the default one needs no --program"
-        )
-    target = _target(given, formulas)
-    texts = mechanisms_asked_for(given, formulas, target, options)
-    chosen = _chosen(given, texts, models, options)
-    check_output_folder(given["out"], overwrite=given["overwrite"])
-    book = open_ledger(given, chosen.name, chosen.relation, chosen.delta_of_charge, None)
-    source = read_table(given["data"])
-    if book is None and given["delta"] is given["reference"] is given["calibration"] is None:
-        options["delta"] = _delta_of_many(chosen, len(source.frame))
-        texts = mechanisms_asked_for(given, formulas, target, options)
-    decisions = Decisions.of(*(names_of(given[own], source.frame) for own in _DECIDED))
-    like = None if given["reference"] is None else read_table(given["reference"])
-    by_kind: list[Model | str | None]
-    if like is not None:
-        by_kind = [reference_model(models, formulas[0], like.frame)]
+def _decided_of_table(
+    request: Request, df: pd.DataFrame, like: pd.DataFrame | None, types: Collection[str]
+) -> Decisions:
+    """Decisions on columns that are not synthesized; columns that need one and have none are
+    refused, and without types or a reference a draft of types is written."""
+    decided, columns = request.decided(df), [str(name) for name in df.columns]
+    if len(decided.ids) > 1:
+        raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
+    if request.unit is None:
+        note_persons(df, " --rows-per-unit ROWS")
+    said = {*decided.drop, *decided.keep, *decided.ids, *types, request.unit}
+    left = df[[name for name in df.columns if name not in said]]  # not for a record to refuse
+    if like is None:
+        risky = undecided(left)
     else:
-        by_kind = default_models(texts, models, formulas, source.frame)
-    chosen = with_program(_chosen(given, texts, by_kind or models, options), given["program"])
-    declared = chosen.forms(source.frame)
-    source = source.read_as(declared)
-    if like is not None:
-        known = None if models else by_kind[0]
-        source = _at_known_levels(source, chosen.synthesizes[0], levels_declared(known))
-    _check_columns(source.frame, chosen, decisions)
-    if given["unit"] is None:
-        say_repeated(repeated_identifiers(source.frame))
+        both = [name for name in left if name in like]
+        risky = {**undecided(left.drop(columns=both)), **undecided(like[both])}
+    if not types and like is None:
+        check_decided({}, decided, columns, ())
+        mend = [f"{name!r}: {why}" for name in left if (why := to_mend(left[name]))]
+        if mend:
+            raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
+        path = request.out.parent / f"{request.data.stem}.types.json"
+        if path.exists() and not request.overwrite:
+            raise InvalidInput(
+                f"a draft of types is there, {path}: confirm or change it, then give --types "
+                f"{path}; --overwrite writes a new one"
+            )
+        write_draft(path, left.drop(columns=[*risky]))
+        command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
+        raise InvalidInput(
+            f"nothing was released yet. {path} was written: a draft of what each column can hold, "
+            "as seen in the data. A strict release must not take that from the data: confirm or "
+            "change levels, lower, upper, center, unit, decimals and missing by what is public. "
+            f"Then run: {command}"
+        )
+    check_decided(risky, decided, columns, ())
+    return decided
+
+
+def _release_by_mechanism(request: Request) -> Prepared:
+    """Columns by a mechanism that is named."""
+    request.refuse(
+        ["types", "rows_per_unit", "reference"],
+        "--mechanism with --formula takes neither types nor a reference; declare what the outcome "
+        "can hold by --model, e.g. --model ordinal:levels=low+middle+high",
+    )
+    check_output_folder(request.out, overwrite=request.overwrite)
+    source = read_table(request.data)
+    held = calibrated(
+        request.mechanism[0] if request.mechanism else "",
+        holds_no_released_record=request.holds_no_released_record,
+    )
+    if held is None:
+        mechanism = _mechanism_of(request, source.frame)
+    else:
+        mechanism = held
+        request.refuse(
+            ["formula", "model", "epsilon", "delta", "unit"],
+            "a calibration holds model, weights and cap",
+        )
+    ledger = open_ledger(
+        request.ledger, mechanism.name, mechanism.relation, mechanism.delta_of_charge
+    )
+    decisions = request.decided(source.frame)
+    source = source.read_as(mechanism.forms(source.frame))
+    df = source.frame
+    _check_columns(df, mechanism, decisions)
+    if request.unit is None:
+        note_persons(df)
+    lacks = None if held is None else held.why_local(held.bind(df))
+    if lacks is not None:
+        raise InvalidInput(f"a strict release lacks {lacks}")
     with progress_bars() as progress:
-        if like is not None:
-            reference = like.read_as(declared).frame
-            chosen, target = _calibrated_on(reference, given, chosen, progress, fitting), None
-        strict = _is_strict(given)
-        if strict:
-            _check_strict(chosen, source.frame)
-        release = _release_within(
-            chosen, source.frame, target, refits=given["refits"],
-            progress=progress, **fitting,
-        )  # fmt: skip
-    if strict and release.charge.kind != STRICT:
+        release = _release_within(mechanism, df, request, progress)
+    if held is not None and release.charge.kind != STRICT:
         raise SamplingError(
             "nothing is released: some chains ended in other modes, so that the charge would be "
-            "local, not strict; give more --draws, or --local"
+            "local, not strict; give more draws (--fit draws=4000)"
         )
-    return _Made(release=release, source=source, decisions=decisions, book=book)
+    return Prepared(release=release, source=source, decisions=decisions, ledger=ledger)
 
 
-def _chosen(
-    given: Mapping[str, Any],
-    texts: Sequence[str],
-    models: Sequence[Model | str | None],
-    options: dict[str, Any],
-) -> Mechanism:
-    return chosen_mechanism(
-        texts, models, given["formula"] or [], given["calibration"], options,
-        allow_unlike=given["allow_unlike"],
-        holds_no_released_record=given["holds_no_released_record"],
-    )  # fmt: skip
+_TARGETS = {
+    "lipschitz": "scale", "count": "scale", "scalar": "target_epsilon", "truncated": "epsilon",
+    "censored": "epsilon", "perturbed_histogram": "epsilon", "noisy_marginals": "epsilon",
+}  # fmt: skip
+"""The setting that --epsilon determines, by mechanism."""
 
 
-def _delta_of_many(chosen: Mechanism, n: int) -> float | None:
-    """Delta for n records, where the mechanism's own is not below 1 / n."""
-    own = chosen.delta_of_charge
-    return None if own is None or own * n < 1 else default_delta(n)
+def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
+    """The mechanism of the formula, or a sequence of those of several."""
+    if request.holds_no_released_record:
+        raise InvalidInput(
+            "--holds-no-released-record goes with --reference, or --mechanism "
+            "censored:calibration=FOLDER"
+        )
+    if not request.formula:
+        raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
+    texts, models = [], []
+    for k, formula in enumerate(request.formula):
+        text = str(request.of_formula("mechanism", k))
+        name, model = named(text)[0], request.of_formula("model", k)
+        check_choice(name, "--mechanism", ["clipped-scores", *MECHANISMS, *MODEL_FREE])
+        if name in MODEL_FREE and model is not None:
+            raise InvalidInput(f"--mechanism {name} fits no model: give no --model")
+        texts.append(_with_epsilon(text, request))
+        models.append(None if name in MODEL_FREE else model_for(model, name, formula, df))
+
+    def built(delta: float | None) -> Mechanism:
+        shared = {"unit": request.unit, "delta": delta}
+        steps: list[Any] = [
+            model_free(text, formula, **shared)
+            if model is None
+            else build_mechanism(text, model, **shared)
+            for text, model, formula in zip(texts, models, request.formula, strict=True)
+        ]
+        return steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
+
+    mechanism = built(request.delta)
+    delta = mechanism.delta_of_charge
+    if request.delta is None and request.ledger is None and delta and delta * len(df) >= 1:
+        mechanism = built(default_delta(len(df)))
+    return mechanism
 
 
-def _at_known_levels(source: SourceTable, name: str, levels: tuple[Any, ...] | None) -> SourceTable:
-    """The table with numbers of the outcome moved to the nearest of the levels that a reference
-    has, each by itself."""
-    column = source.frame[name] if name in source.frame else pd.Series([""])
-    if levels is None or not is_number(column) or column.dropna().isin(levels).all():
-        return source
-    known = np.sort(np.array(levels, dtype=float))
-    distance = np.abs(column.to_numpy(dtype=float)[:, None] - known)
-    nearest = known[np.nan_to_num(distance, nan=np.inf).argmin(axis=1)]
-    moved = pd.Series(nearest, index=column.index).where(column.notna())
-    note(
-        f"values of {name} that the reference does not have count as the nearest that it has; "
-        "--model ordinal:levels=a+b+c declares all that are possible"
-    )
-    return replace(source, frame=with_columns(source.frame, {name: moved}))
-
-
-def _check_strict(mechanism: Mechanism, df: pd.DataFrame) -> None:
-    """Refuse, before a fit, what cannot be strict and was to be."""
-    for step in getattr(mechanism, "mechanisms", (mechanism,)):
-        lacks = step.why_local(step.bind(df)) if isinstance(step, Censored) else None
-        if lacks is not None:
-            raise InvalidInput(f"a strict release lacks {lacks}; --local makes a local one")
-
-
-def _calibrated_on(
-    reference: pd.DataFrame,
-    given: Mapping[str, Any],
-    mechanism: Mechanism,
-    progress: FitProgress,
-    fitting: Mapping[str, Any],
-) -> Censored:
-    """The strict mechanism, about a center frozen on the reference."""
-    assert isinstance(mechanism, Censored)
-    passed = ("seed", "engine", "settings", "on_not_converged")
-    made = calibrate(
-        mechanism.model,
-        reference,
-        epsilon=mechanism.epsilon,
-        relation=mechanism.relation,
-        holds_no_released_record=given["holds_no_released_record"],
-        progress=progress,
-        **{name: fitting[name] for name in passed},
-    )
-    return replace(mechanism, epsilon=None, calibration=made)
-
-
-def _target(given: Mapping[str, Any], formulas: Sequence[str]) -> float | None:
-    """Epsilon of the whole release, checked before anything is read."""
-    target: float | None = given["epsilon"]
-    if given["target_epsilon"] is not None:
-        if target is not None:
-            raise InvalidInput("--epsilon and --target-epsilon are the same: give one")
-        target = given["target_epsilon"]
-    refused = {
-        "is for one formula: how several columns share it is not known; give each its own "
-        "settings": len(formulas) > 1,
-        "cannot be met by a calibration, which holds the cap: give --epsilon to pyhybrid "
-        "calibrate": given["calibration"] is not None,
-        "finds the scale: give no --scale": given["scale"] is not None,
-    }
-    for reason, holds in refused.items():
-        if target is not None and holds:
-            raise InvalidInput(f"--epsilon {reason}")
-    return target
+def _with_epsilon(text: str, request: Request) -> str:
+    """The text of a mechanism with a first value of the setting that --epsilon determines."""
+    name, given = named(text)
+    if request.epsilon is None:
+        return text
+    target = _TARGETS.get(name)
+    if len(request.formula) > 1:
+        raise InvalidInput(
+            "--epsilon of mechanisms with chains is for one formula: how several columns share it "
+            "is not known; give each its own settings"
+        )
+    if target is None:
+        raise InvalidInput(
+            f"--epsilon must be for a mechanism with a setting that lowers epsilon: {name} has "
+            f"none; take {', '.join(_TARGETS)}"
+        )
+    if target in given:
+        raise InvalidInput(f"--epsilon determines {target}: leave it out of --mechanism")
+    if target == "scale":
+        return text
+    return f"{text}{',' if given else ':'}{target}={request.epsilon!r}"
 
 
 def _release_within(
-    mechanism: Mechanism,
-    df: pd.DataFrame,
-    target: float | None,
-    *,
-    n_synthetic: int,
-    n_draws_released: int | None,
-    refits: int,
-    **fitting: Any,
+    mechanism: Any, df: pd.DataFrame, request: Request, progress: FitProgress
 ) -> Release:
-    """A release, of at most `target` if there is one, from the fit that was found."""
-    releasing: dict[str, Any] = {"n_synthetic": n_synthetic, "refits": refits}
-    draws = n_draws_released or n_synthetic
-    if isinstance(mechanism, (SequentialSynthesis, NoisyMarginals)):
-        target = None  # it has it
+    """A release, of at most --epsilon if that is given, from the fit that was found."""
+    fit, target = {**request.fit, "progress": progress}, request.epsilon
+    drawn = fit.pop("n_draws_released", None)
     if target is not None and isinstance(mechanism, WITH_EPSILON):
-        # A histogram is drawn once, whatever m is, if it is not told otherwise.
-        at = 1 if isinstance(mechanism, PerturbedHistogram) else draws
-        mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=at)
-        target = None
-    if target is None:
-        return mechanism.release(df, n_draws_released=n_draws_released, **releasing, **fitting)
-    found = meet_epsilon(
-        mechanism,  # type: ignore[arg-type]
-        df,
-        target_epsilon=target,
-        n_draws_released=draws,
-        refits=refits,
-        **fitting,
+        # A histogram is drawn once, whatever m is, if nothing else is said.
+        once = isinstance(mechanism, PerturbedHistogram)
+        draws = drawn or (1 if once else request.n_synthetic)
+        mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=draws)
+    if target is None or isinstance(mechanism, (*WITH_EPSILON, NoisyMarginals)):
+        return mechanism.release(  # type: ignore[no-any-return]
+            df, n_synthetic=request.n_synthetic, n_draws_released=drawn, **fit
+        )
+    draws = drawn or request.n_synthetic
+    refits = fit.pop("refits", REFITS)
+    solution = meet_epsilon(
+        mechanism, df, target_epsilon=target, n_draws_released=draws, refits=refits, **fit
     )
-    note(f"--epsilon: {len(found.tried)} settings tried")
-    release = found.mechanism.release_from(found.session, n_draws_released=draws, **releasing)
+    note(f"--epsilon: {len(solution.tried)} settings tried")
+    release = solution.mechanism.release_from(
+        solution.session, n_synthetic=request.n_synthetic, n_draws_released=draws, refits=refits
+    )
     if release.charge.epsilon > target:
         raise BudgetExceeded(
             f"a release must cost at most --epsilon {target:g}: refits without single "
@@ -462,15 +431,14 @@ def _release_within(
     return release
 
 
-def _check_columns(table: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
+def _check_columns(df: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
     """Columns that need a decision are named, and refused without one, before any fit."""
     replaced = mechanism.synthesizes
-    if not set(replaced) <= set(table.columns):
+    if not set(replaced) <= set(df.columns):
         return  # what is wrong is said when the model is bound
-    exposed = {**exposed_columns(table, replaced), **mechanism.undecided}
-    exposed = {n: reason for n, reason in exposed.items() if n in table.columns}
-    columns = [str(name) for name in table.columns]
-    check_decided(exposed, decisions, columns, replaced)
+    exposed = {**exposed_columns(df, replaced), **mechanism.undecided}
+    exposed = {name: reason for name, reason in exposed.items() if name in df.columns}
+    check_decided(exposed, decisions, map(str, df.columns), replaced)
     for name, reason in exposed.items():
         if name in decisions.keep:
             note(f"--keep {name}: it is published unchanged, although {reason}")

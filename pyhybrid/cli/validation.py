@@ -3,64 +3,71 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+import typer
 from rich.markup import escape
-from rich.table import Table
 
-from pyhybrid.cli.console import progress_bars, show, table_of
-from pyhybrid.cli.options import build_model, default_model, options, sampler_settings
-from pyhybrid.cli.tables import read_table
+from pyhybrid.cli.console import frame_table, progress_bars, show
+from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
-from pyhybrid.models import Model, Poisson
+from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation import agreement
 from pyhybrid.validation.agreement.validation import UNITS
 
-_LONGEST = 24  # characters of a word in the first column
 
-
-@options
 def validate(
-    data: Path | None = None,
-    formula: str | None = None,
-    model: str | None = None,
-    engine: str = "all",
-    quick: bool = False,
-    published: bool = False,
-    supplement: Path | None = None,
-    program: Path | None = None,
-    out: Path | None = None,
-    seed: int = 1,
-    chains: int | None = None,
-    warmup: int | None = None,
-    draws: int | None = None,
-    overwrite: bool = False,
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Own records, .csv or .parquet; generated if omitted. With --published the "
+            "February CE file, for the mixture."
+        ),
+    ] = None,
+    formula: Annotated[str | None, option("For DATA, e.g. 'visits ~ age'.")] = None,
+    model: Annotated[
+        str | None,
+        option(
+            "As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's "
+            "values; of generated records negative_binomial, with --published all programs]"
+        ),
+    ] = None,
+    engine: Annotated[
+        str, option("Python's side: all that are there, auto, cmdstan or embedded.")
+    ] = "all",
+    quick: Annotated[
+        bool, option("Leave out rstan, which compiles for about a minute.", "--quick")
+    ] = False,
+    published: Annotated[
+        bool,
+        option("Compare the papers' own programs with ours, by each engine.", "--published"),
+    ] = False,
+    supplement: Annotated[
+        Path | None,
+        option("FILE.R, your copy of the script that the supplement prints, against ours."),
+    ] = None,
+    program: Annotated[
+        Path | None, option("With --supplement, FILE.stan, your copy of the program, too.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("Report, an HTML file; its rows where the name ends in .csv, all in .json."),
+    ] = None,
+    seed: Annotated[int, option("Seed of all random numbers.")] = 1,
+    settings: Annotated[
+        str | None, option("Of the sampler, as key=value,...: chains, warmup, draws.", group=FIT)
+    ] = None,
+    overwrite: Overwrite = False,
 ) -> int:
-    """Compare Python with R on this machine; exit code 1 on any disagreement.
-
-    Options:
-    data (argument): Own records, .csv or .parquet [default: generated]; with --published the
-        February CE file, for the mixture [default: simulated].
-    formula: For DATA, e.g. 'visits ~ age'.
-    model: As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's values;
-        of generated records negative_binomial, with --published all programs]
-    engine: Python's side: all that are found, auto, cmdstan or embedded.
-    quick: Leave out rstan, which compiles for about a minute.
-    published: Compare the papers' own programs with ours, by each engine at hand.
-    supplement: FILE.R, your copy of the script that the supplement prints, to compare with ours.
-    program: With --supplement, FILE.stan, your copy of the program, too.
-    out: Report, an HTML file; its rows where the name ends in .csv.
-    seed: Seed of all random numbers.
-    """
+    """Compare, save the report, and show what disagrees."""
     if out is not None:
         check_new_file(out, overwrite=overwrite, what="report")
     if program is not None and supplement is None:
@@ -72,44 +79,48 @@ def validate(
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     with progress_bars() as progress:
         how: dict[str, Any] = {
-            "engine": engine, "seed": seed, "progress": progress,
-            "settings": sampler_settings(chains, warmup, draws, None),
+            "settings": None, **fit_options(settings), "engine": engine, "seed": seed,
+            "progress": progress,
         }  # fmt: skip
         if supplement is not None:
             how["engine"] = "auto" if engine == "all" else engine
-            found = agreement.validate_supplement(supplement, program, **how)
+            result = agreement.validate_supplement(supplement, program, **how)
         elif published:
             income = None if data is None else str(data)
-            found = agreement.validate_published(model, quick=quick, income=income, **how)
+            result = agreement.validate_published(model, quick=quick, income=income, **how)
+        elif data is None or formula is None:
+            result = agreement.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
-            table = None if data is None else read_table(data).frame
-            chosen: str | Model = model or "negative_binomial"
-            if table is not None and formula is not None:
-                chosen = build_model(model, formula) if model else default_model(formula, table)
-            found = agreement.validate(table, chosen, quick=quick, **how)
-            if data is not None:
-                found = replace(found, settings={**found.settings, "table": data.name})
-    return _told(found, out, overwrite=overwrite)
-
-
-def _told(found: agreement.Validation, out: Path | None, *, overwrite: bool) -> int:
-    """Save and show a comparison; the exit code."""
+            df = read_table(data).frame
+            result = agreement.validate(df, model_for(model, "", formula, df), quick=quick, **how)
+            result = replace(result, settings={**result.settings, "table": data.name})
     if out is not None:
-        found.save(out, overwrite=overwrite)
-    _show_agreement(found, out)
-    return 0 if found.agrees else 1
+        result.save(out, overwrite=overwrite)
+    show_agreement(result, out)
+    return 0 if result.agrees else 1
 
 
-def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
-    for part in dict.fromkeys(row.part for row in found.rows):
-        show(_agreement_table(part, [row for row in found.rows if row.part == part]))
-    for cause in found.left_out:
+def show_agreement(result: agreement.Validation, out: Path | None) -> None:
+    """A table for each part, and last what disagrees."""
+    for part in dict.fromkeys(row.part for row in result.rows):
+        rows = [row for row in result.rows if row.part == part]
+        cells = [
+            (row.quantity, f"{row.python:.6g}", f"{row.r:.6g}", f"{row.difference:.2g}",
+             "agrees" if row.agrees else "DISAGREES")
+            for row in rows
+        ]  # fmt: skip
+        title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
+        header = ["quantity", *rows[0].sides, "difference", "verdict"]
+        show(frame_table(title, pd.DataFrame(cells, columns=header)))
+    for cause in result.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:
-        kept = "confidential: it holds bounds and weights" if found.own_data else "can be published"
+        kept = (
+            "confidential: it holds bounds and weights" if result.own_data else "can be published"
+        )
         show(f"report: {escape(str(out))} ({kept})")
-    show(f"\n{found.verdict}{':' if found.disagreements else '.'}")
-    for row in found.disagreements:
+    show(f"\n{result.verdict}{':' if result.disagreements else '.'}")
+    for row in result.disagreements:
         show(
             f"  {escape(row.part)}: {escape(row.quantity)}: {row.sides[0]} {row.python:.6g}, "
             f"{row.sides[1]} {row.r:.6g}",
@@ -117,81 +128,49 @@ def _show_agreement(found: agreement.Validation, out: Path | None) -> None:
         )
 
 
-def _broken(quantity: str) -> str:
-    """Names of functions that are too long for a column go on in a second line, after a "_"."""
-    words = []
-    for word in quantity.split(" "):
-        at = word.rfind("_", 0, _LONGEST) + 1
-        words.append(f"{word[:at]}\n{word[at:]}" if len(word) > _LONGEST and at else word)
-    return " ".join(words)
-
-
-def _agreement_table(part: str, rows: list[agreement.Row]) -> Table:
-    title = f"{part[0].upper()}{part[1:]} ({UNITS[rows[0].unit]})"
-    header = ("quantity", *rows[0].sides, "difference", "verdict")
-    cells = (
-        [
-            escape(_broken(row.quantity)),
-            f"{row.python:.6g}",
-            f"{row.r:.6g}",
-            f"{row.difference:.2g}",
-            "agrees" if row.agrees else "[bold red]DISAGREES[/bold red]",
-        ]
-        for row in rows
-    )
-    return table_of(title, header, cells, left=("verdict",), simple=True)
-
-
 _PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",
              "rpy2", "opendp")  # fmt: skip
+_WORKS, _MISSING = "works", "missing"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """State of one component (works, found, fails, missing): its version, or cause and remedy."""
-
-    name: str
-    state: str
-    version: str = ""
-    cause: str = ""
-    remedy: str = ""
-
-
-@options
-def doctor(every_engine: bool = False) -> int:
-    """Show which engines can run here, what is missing, and how to install it.
-
-    Options:
-    every_engine (--all): Also try rstan, which compiles for about a minute.
-    """
-    engines = []
+def doctor(
+    every_engine: Annotated[
+        bool, option("Also try rstan, which compiles for about a minute.", "--all")
+    ] = False,
+) -> int:
+    """Try the engines, and say how what is missing is installed; exit code 1 if none can fit."""
+    rows = []
     with progress_bars() as progress:
         for name in ENGINES:
             progress(f"trying {name}", 0, 1)
-            try_it = every_engine or name in AUTOMATIC
-            engines.append(_examined(engine_by_name(name), fit=try_it))
+            rows.append(_examined(engine_by_name(name), fit=every_engine or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
-    parts = {"Engines": engines, "R": [_r()], "Packages": [_package(name) for name in _PACKAGES]}
-    show(_findings_table(parts))
+    able = [name for name, state, *_ in rows if state == _WORKS]
+    rows += [_r_row(), *map(_package_row, _PACKAGES)]
+    result = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
+    show(frame_table("What is here", result.drop(columns="fix")))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    _show_repairs([finding for findings in parts.values() for finding in findings])
-    able = [finding.name for finding in engines if finding.state == "works"]
+    for remedy, group in result[result["fix"] != ""].groupby("fix", sort=False):
+        show(f"fix {', '.join(group[''])}: {escape(str(remedy))}")
     automatic = [name for name in able if name in AUTOMATIC]
-    if able:
-        show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
-        return 0
-    show("No engine can fit.")
-    return 1
+    if not able:
+        show("No engine can fit.")
+        return 1
+    show(f"engine='auto' uses: {automatic[0]}" if automatic else f"can fit: {able[0]}")
+    return 0
 
 
-def _examined(engine: Engine, *, fit: bool) -> Finding:
-    """State of an engine; one that says it can run fits a small model if it is to `fit`."""
+_Row = tuple[str, str, str, str]
+
+
+def _examined(engine: Engine, *, fit: bool) -> _Row:
+    """Name, state, version or cause, and remedy of an engine; one that says it can run fits a small
+    model if it is to `fit`."""
     status = engine.status()
     if not status.available:
-        return Finding(name=engine.name, state="missing", cause=status.cause, remedy=status.remedy)
+        return engine.name, _MISSING, status.cause, status.remedy
     if not fit:
-        version = f"{status.version}, not tried (--all tries it)"
-        return Finding(name=engine.name, state="found", version=version)
+        return engine.name, "found", f"{status.version}, not tried (--all tries it)", ""
     bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
     try:
         draws = engine.sample(
@@ -201,47 +180,20 @@ def _examined(engine: Engine, *, fit: bool) -> Finding:
             settings=SamplerSettings(chains=2, warmup=200, draws=100),
         )
     except PyhybridError as error:
-        cause = f"{status.version} is there but fails: {error}"
-        return Finding(name=engine.name, state="fails", cause=cause, remedy=status.remedy)
-    version = f"{status.version}, small fit in {draws.provenance.seconds:.2f} s"
-    return Finding(name=engine.name, state="works", version=version)
+        return engine.name, "fails", f"{status.version} is there but fails: {error}", status.remedy
+    seconds = f"small fit in {draws.provenance.seconds:.2f} s"
+    return engine.name, _WORKS, f"{status.version}, {seconds}", ""
 
 
-def _r() -> Finding:
-    found = r_status()
-    version = f"R {found.r_version}, rstan {found.rstan_version or 'missing'}"
-    if found.available:
-        return Finding(name="R through rpy2", state="works", version=version)
-    return Finding(name="R through rpy2", state="missing", cause=found.cause, remedy=found.remedy)
+def _r_row() -> _Row:
+    result, name = r_status(), "R through rpy2"
+    if not result.available:
+        return name, _MISSING, result.cause, result.remedy
+    return name, _WORKS, f"R {result.r_version}, rstan {result.rstan_version or 'missing'}", ""
 
 
-def _package(name: str) -> Finding:
+def _package_row(name: str) -> _Row:
     try:
-        return Finding(name=name, state="works", version=metadata.version(name))
+        return name, _WORKS, metadata.version(name), ""
     except metadata.PackageNotFoundError:
-        remedy = f"pip install {name}"
-        return Finding(name=name, state="missing", cause="not installed", remedy=remedy)
-
-
-def _findings_table(parts: Mapping[str, Sequence[Finding]]) -> Table:
-    header = ("", "state", "version, or what is missing")
-    table = table_of("What is here", header, (), left=header, simple=True)
-    for name, findings in parts.items():
-        table.add_section()
-        table.add_row(f"[bold]{name}[/bold]", "", "")
-        for f in findings:
-            cause = f.cause.removesuffix(f.remedy).rstrip(" :;")  # the remedy is said under "Fix"
-            # rich reads [r] in 'pyhybrid[r]' as markup unless it is escaped
-            table.add_row(f"  {f.name}", f.state, escape(f.version or cause))
-    return table
-
-
-def _show_repairs(findings: Sequence[Finding]) -> None:
-    """Each repair once, with all that it mends."""
-    mends: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.remedy and finding.state != "works":
-            mends.setdefault(finding.remedy, []).append(finding.name)
-    if mends:
-        lines = (f"  {', '.join(names)}: {escape(remedy)}" for remedy, names in mends.items())
-        show("\n[bold]Fix[/bold]", *lines, "")
+        return name, _MISSING, "not installed", f"pip install {name}"

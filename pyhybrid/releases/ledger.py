@@ -374,7 +374,7 @@ class Ledger:
             raise InvalidInput(
                 f"charges in ledger {self.path} must be {', '.join(expected)}: found "
                 f"{', '.join(charged)}; a sum of unlike charges is no guarantee. allow_unlike=True "
-                "(--allow-unlike) adds it anyway and labels the sum"
+                "adds it anyway and labels the sum"
             )
         units = {entry.charge.get("unit") for entry in entries}
         if units and charge.unit not in units and not self.allow_unlike:

@@ -2,7 +2,7 @@
 
 The questions are those of NIST SP 800-226 (what a claim of differential privacy must state: unit,
 neighbors, parameters, composition, the algorithm's and the machine's part, what is outside), and of
-a disclosure check in four parts: labelling, disclosure, structure, documentation. Answers come from
+a disclosure check of columns and files. Answers come from
 the release itself; "to decide" marks what only a person can answer.
 
 References
@@ -12,7 +12,7 @@ NIST SP 800-226 (2025), Guidelines for evaluating differential privacy guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -23,7 +23,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.page import Cell, Marked, Section, Table, render_page, sentence
 
-COUNTED = {
+_COUNTED = {
     "gaussian": "by the Gaussian limit",
     "range": "by range of the log-likelihood",
     "lipschitz": "by the papers' Lipschitz bound",
@@ -41,32 +41,29 @@ def review_checklist(release: Release, *, in_ledger: bool = False) -> str:
 
     CONFIDENTIAL: neither weights nor bounds nor the seed are in it, but diagnostics are.
     """
-    sections = [
-        _section("The claim", _claim(release.charge)),
-        _section("Composition", _composition(release.charge, in_ledger)),
-        _section("Algorithm and machine", _machine(release)),
-        _section("What is not covered", _outside(release.charge)),
-        _section("Labelling", _labelling(release)),
-        _section("Disclosure", _disclosure(release)),
-        _section("Structure", _structure(release)),
-        _section("Documentation", _documentation(release)),
-    ]
-    rows = [row for section in sections for table in section.tables for row in table.rows]
-    words = [cell.word for *_, cell in rows if isinstance(cell, Marked)]
-    look = [str(row[0]) for row, word in zip(rows, words, strict=True) if word == _LOOK]
-    verdict = sentence("checklist", "verdict", look=look, points=len(rows))
-    paragraph = ["", verdict, f" {words.count(_DECIDE)} points are for a person to decide."]
-    opening = Section(heading="Verdict", paragraphs=[paragraph])
-    return render_page("Review checklist", [opening, *sections], confidential=True)
-
-
-def _section(heading: str, rows: Iterator[_Row]) -> Section:
-    marked: list[list[Cell]] = [
-        [name, found, Marked(text="", word=verdict)] for name, found, verdict in rows
-    ]
-    caption = sentence("checklist", heading.split()[-1].lower())
-    table = Table(caption=caption, header=("point", "found", "verdict"), rows=marked)
-    return Section(heading=heading, tables=[table])
+    parts = {
+        "The claim": _claim(release.charge),
+        "Composition": _composition(release.charge, in_ledger),
+        "Algorithm and machine": _machine(release),
+        "What is not covered": _outside(release.charge),
+        "Columns and disclosure": _columns(release),
+        "Structure": _structure(release),
+    }
+    rows = {heading: list(found) for heading, found in parts.items()}
+    every = [row for found in rows.values() for row in found]
+    look = [name for name, _, word in every if word == _LOOK]
+    verdict = sentence("checklist", "verdict", look=look, points=len(every))
+    decide = sum(word == _DECIDE for *_, word in every)
+    paragraph = ["", verdict, f" {decide} points are for a person to decide."]
+    sections = [Section(heading="Verdict", paragraphs=[paragraph])]
+    for heading, found in rows.items():
+        cells: list[list[Cell]] = [
+            [name, text, Marked(text="", word=word)] for name, text, word in found
+        ]
+        caption = sentence("checklist", heading.split()[-1].lower())
+        table = Table(caption=caption, header=("point", "found", "verdict"), rows=cells)
+        sections.append(Section(heading=heading, tables=[table]))
+    return render_page("Review checklist", sections, confidential=True)
 
 
 def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
@@ -74,43 +71,39 @@ def _claim(charge: PrivacyCharge) -> Iterator[_Row]:
     whose = "one record (row)" if charge.unit is None else f"all records of one {charge.unit}"
     yield "Unit of privacy", whose, _DECIDE if charge.unit is None else _FINE
     yield "Neighboring databases", f"{charge.relation} {whose}", _FINE
-    large = charge.epsilon > _LARGE
-    yield "Epsilon", epsilon_text(charge.epsilon), _LOOK if large else _FINE
+    yield "Epsilon", epsilon_text(charge.epsilon), _LOOK if charge.epsilon > _LARGE else _FINE
     yield "Delta", f"{charge.delta:g}" if charge.delta else "0 (pure)", _FINE
     kind = "holds for every database" if strict else "holds for this database, as n grows"
     yield "Kind", f"{charge.kind}: {kind}", _FINE if strict else _DECIDE
     if charge.accounting == "zcdp":
         yield "Counted", f"by zCDP of Gaussian noise, rho = {charge.rho:.4g}", _FINE
-    if strict and charge.accounting == "gaussian":
+    elif strict and charge.accounting == "gaussian":
         yield "Counted", f"by Gaussian DP of Gaussian noise, mu = {charge.mu:.4g}", _FINE
-    if charge.accounting in COUNTED and not strict:
-        yield "Counted", COUNTED[charge.accounting], _FINE
+    elif charge.accounting in _COUNTED and not strict:
+        yield "Counted", _COUNTED[charge.accounting], _FINE
 
 
 def _composition(charge: PrivacyCharge, in_ledger: bool) -> Iterator[_Row]:
     drawn, sets = charge.n_draws_released, charge.n_synthetic
-    yield (
-        "Synthetic sets",
-        f"{sets} from {drawn} posterior draw{'s' * (drawn > 1)}, all in epsilon",
-        _FINE,
-    )
-    if in_ledger:
-        yield "Other releases of these data", "their epsilons add up in the ledger charged", _FINE
-    else:
-        yield "Other releases of these data", "their epsilons add up: is there a ledger?", _DECIDE
+    draws = f"{drawn} posterior draw{'s' * (drawn > 1)}"
+    yield "Synthetic sets", f"{sets} from {draws}, all in epsilon", _FINE
+    where = " in the ledger charged" if in_ledger else ": is there a ledger?"
+    found = f"their epsilons add up{where}"
+    yield "Other releases of these data", found, _FINE if in_ledger else _DECIDE
     yield "Choices made on the data", "model, settings, which of several was kept", _DECIDE
 
 
 def _machine(release: Release) -> Iterator[_Row]:
-    fits = {
-        f"Convergence, {place}": (f"{', '.join(step.synthesized)}: ", step.diagnostics)
-        for place, step in enumerate((s for s in release.parts if s.diagnostics is not None), 1)
-    } or {"Convergence": ("", release.diagnostics)}
-    for point, (whose, found) in fits.items():
-        if found is not None:
-            said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
-            yield point, f"{whose}{said}", _FINE if found.converged else _LOOK
-    if all(found is None for _, found in fits.values()):
+    fits = [
+        (", ".join(step.synthesized), step.diagnostics)
+        for step in release.parts or (release,)
+        if step.diagnostics is not None
+    ]
+    for place, (columns, found) in enumerate(fits, start=1):
+        said = "; ".join(found.problems) or f"R-hat at most {found.max_rhat:.3f}"
+        point = f"Convergence, {place}" if release.parts else "Convergence"
+        yield point, f"{columns}: {said}", _FINE if found.converged else _LOOK
+    if not fits:
         yield "Sampling", "exact or without a model: nothing to converge", _FINE
     elif release.charge.kind == STRICT:
         yield "Sampling", _APPROXIMATE, _DECIDE
@@ -133,64 +126,31 @@ def _outside(charge: PrivacyCharge) -> Iterator[_Row]:
         yield f"Assumed,\u00a0{number}", text, _DECIDE
 
 
-def _labelling(release: Release) -> Iterator[_Row]:
+def _columns(release: Release) -> Iterator[_Row]:
+    decided, table = release.decisions, release.synthetic[0]
+    changed = {*release.synthesized, *decided.ids, *decided.drop}
+    kept = [name for name in table.columns if str(name) not in changed]
     yield "Synthesized", ", ".join(release.synthesized), _FINE
-    kept = _as_in_data(release)
-    yield "As in the data", _listed(kept), _DECIDE if kept else _FINE
-    yield "In the statement", "which columns were replaced, and by what", _FINE
-
-
-def _disclosure(release: Release) -> Iterator[_Row]:
-    decided = release.decisions
-    for what, names in (("Left out", decided.drop), ("Kept although they looked risky",
-                        decided.keep), ("Replaced by numbers", decided.ids)):  # fmt: skip
-        risky = what.startswith("Kept") and bool(names)
-        yield what, _listed(list(names)), _LOOK if risky else _FINE
-    table = release.synthetic[0]
-    kept = [n for n in _published(release) if str(n) in _as_in_data(release)]
+    yield "As in the data", ", ".join(map(str, kept)) or "none", _DECIDE if kept else _FINE
+    yield "Left out", ", ".join(decided.drop) or "none", _FINE
+    risky = _LOOK if decided.keep else _FINE
+    yield "Kept although they looked risky", ", ".join(decided.keep) or "none", risky
+    yield "Replaced by numbers", ", ".join(decided.ids) or "none", _FINE
     if kept:
         alone = int((~table.duplicated(subset=kept, keep=False)).sum())
-        share = alone / len(table)
         found = f"{alone} of {len(table)} records, by the unchanged columns"
-        yield "Unique records", found, _LOOK if share > 0.05 else _FINE
-    yield "Matching risk", "see `pyhybrid risk` on the data and this release", _DECIDE
+        yield "Unique records", found, _LOOK if alone > 0.05 * len(table) else _FINE
+    yield "Matching risk", "see pyhybrid risk on the data and this release", _DECIDE
 
 
 def _structure(release: Release) -> Iterator[_Row]:
     first, n = release.synthetic[0], len(release.synthetic[0])
-    alike = all(
-        len(t) == n and list(t.columns) == list(first.columns) for t in release.synthetic[1:]
-    )
-    found = f"{n} rows, {len(_published(release))} columns in every set"
+    alike = all(len(t) == n and t.columns.equals(first.columns) for t in release.synthetic)
+    published = [name for name in first.columns if str(name) not in release.decisions.drop]
+    found = f"{n} rows, {len(published)} columns in every set"
     yield "Rows and columns", found, _FINE if alike else _LOOK
     missing = int(first[list(release.synthesized)].isna().to_numpy().sum())
     yield "Missing values in synthesized columns", str(missing), _FINE
     plain = isinstance(first.index, pd.RangeIndex) or "index" in release.decisions.drop
     labels = "plain numbers" if plain else "those of the data"
     yield "Row labels", labels, _FINE if plain else _DECIDE
-
-
-def _documentation(release: Release) -> Iterator[_Row]:
-    yield "Statement", "public/privacy_statement.md, with the charge in words", _FINE
-    yield "Machine-readable", "public/charge.json, public/metadata.json, public/schema.json", _FINE
-    yield "Settings", "all public ones are in the statement", _FINE
-    yield (
-        "For the owner alone",
-        "confidential/: seed, this page, and weights and bounds if any",
-        _FINE,
-    )
-
-
-def _published(release: Release) -> Sequence[object]:
-    dropped = set(release.decisions.drop)
-    return [name for name in release.synthetic[0].columns if str(name) not in dropped]
-
-
-def _as_in_data(release: Release) -> list[str]:
-    """Published columns with their own values: neither synthetic nor numbers in their place."""
-    changed = {*release.synthesized, *release.decisions.ids}
-    return [str(name) for name in _published(release) if str(name) not in changed]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"

@@ -18,8 +18,8 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.levels import level_figure, level_table
-from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, section
-from pyhybrid.reports.verdicts import FAIR, GOOD, LIMITS, POOR, is_number, judged_cell
+from pyhybrid.reports.page import Cell, Section, Table, number_text, section
+from pyhybrid.reports.verdicts import LIMITS, is_number, judged_cell
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,9 +43,7 @@ class GroupedMeans:
     @property
     def made(self) -> FloatArray:
         """Mean over the sets that have records of the group, shape (G,); NaN where none has."""
-        known = ~np.isnan(self.synthetic)
-        total = np.where(known, self.synthetic, 0.0).sum(axis=0)
-        return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+        return np.asarray(pd.DataFrame(self.synthetic).mean())
 
     @property
     def difference(self) -> FloatArray:
@@ -63,26 +61,25 @@ def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
     ]
 
 
-def lost_relations(release: Release, data: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """A sentence by outcome and predictor, one of whose groups is further off than chance explains
-    among all groups of the page, at the level .05 for all of them."""
-    shown = _all(release, data)
+def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
+    """A sentence for each outcome and predictor, one of whose groups is further off than chance
+    explains among all groups of the page, at the level .05 for all of them."""
     far = {
-        (outcome, name): each.difference
-        for outcome, (_, found) in shown.items()
-        for name, each in found.items()
+        f"{outcome} by {name}": means.difference
+        for outcome, (_, found) in _all(release, data).items()
+        for name, means in found.items()
     }
     groups = sum(int(np.isfinite(off).sum()) for off in far.values())
     # What the largest of so many differences of two samples stays below, 19 times of 20.
     largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
     chance = max(LIMITS["standardised_difference"][1], largest)
-    return {
-        (outcome, name): f"{outcome} by {name}: {int((off > chance).sum())} of {off.size} groups "
-        f"off by up to {number_text(np.nanmax(off))} standard errors of the data (POOR). The "
-        "relation is not kept."
-        for (outcome, name), off in far.items()
+    return [
+        f"{relation}: {int((off > chance).sum())} of {off.size} groups off by up to "
+        f"{number_text(np.nanmax(off))} standard errors of the data (POOR, beyond "
+        f"{number_text(round(chance, 1))}). The relation is not kept."
+        for relation, off in far.items()
         if (off > chance).any()
-    }
+    ]
 
 
 def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
@@ -125,19 +122,18 @@ def grouped_means(
     Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
     grouped by its own predictor, so that a synthesized one counts as it was synthesized."""
     names, code = _grouping(data[predictor])
-    own = _by_group(data[outcome], code(data[predictor]), len(names))
-    chosen = np.flatnonzero(own[0] >= _LEAST)
-    chosen = chosen[np.argsort(-own[0][chosen], kind="stable")[:_MOST_GROUPS]]
-    chosen.sort()
-    if chosen.size < 2:
+    grouped = _numbers(data[outcome]).groupby(code(data[predictor]))
+    known = grouped.agg(["count", "mean", "sem"])
+    known = known[known["count"] >= _LEAST].nlargest(_MOST_GROUPS, "count").sort_index()
+    if len(known) < 2:
         return None
-    means = [_by_group(each[outcome], code(each[predictor]), len(names))[1] for each in sets]
+    means = [_numbers(table[outcome]).groupby(code(table[predictor])).mean() for table in sets]
     return GroupedMeans(
-        groups=tuple(names[k] for k in chosen),
-        count=own[0][chosen],
-        mean=own[1][chosen],
-        error=own[2][chosen],
-        synthetic=np.array(means)[:, chosen],
+        groups=tuple(names[int(place)] for place in known.index),
+        count=known["count"].to_numpy(),
+        mean=known["mean"].to_numpy(),
+        error=known["sem"].to_numpy(),
+        synthetic=np.array([mean.reindex(known.index).to_numpy() for mean in means]),
     )
 
 
@@ -169,25 +165,18 @@ def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) 
     )  # fmt: skip
 
 
-def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], npt.NDArray[np.intp]]]:
-    """Names of the groups of a predictor, and the group of each value, -1 for none."""
+def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], pd.Series]]:
+    """Names of the groups of a predictor, and the place of each value's group, NaN for none."""
     if not is_number(column) or column.nunique() <= _MOST_GROUPS:
-        levels = {str(level): k for k, level in enumerate(_levels(column))}
-
-        def place(other: pd.Series) -> npt.NDArray[np.intp]:
-            return np.asarray(other.astype(str).map(levels).fillna(-1), dtype=np.intp)
-
-        return list(levels), place
+        names = [str(level) for level in _levels(column)]
+        places = {name: place for place, name in enumerate(names)}
+        return names, lambda other: other.astype(str).map(places).reset_index(drop=True)
     cuts = np.unique(np.nanquantile(_numbers(column), np.linspace(0, 1, _BINS + 1)[1:-1]))
     ends = [number_text(float(cut)) for cut in cuts]
     between = [f"above {low} to {high}" for low, high in itertools.pairwise(ends)]
+    edges = [-np.inf, *cuts, np.inf]
     names = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-
-    def interval(other: pd.Series) -> npt.NDArray[np.intp]:
-        values = _numbers(other)
-        return np.where(np.isnan(values), -1, np.searchsorted(cuts, values, side="left"))
-
-    return names, interval
+    return names, lambda other: pd.cut(_numbers(other), edges, labels=False)
 
 
 def _levels(column: pd.Series) -> list[object]:
@@ -200,86 +189,19 @@ def _levels(column: pd.Series) -> list[object]:
         return sorted(values, key=str)
 
 
-def _by_group(
-    outcome: pd.Series, code: npt.NDArray[np.intp], n_groups: int
-) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray]:
-    values = _numbers(outcome)
-    known = np.isfinite(values) & (code >= 0)
-    values, code = values[known], code[known]
-    count = np.bincount(code, minlength=n_groups)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(code, values, n_groups) / count
-        square = np.bincount(code, (values - mean[code]) ** 2, n_groups)
-        error = np.sqrt(square / (count - 1) / count)
-    return count, mean, error
+def _numbers(column: pd.Series) -> pd.Series:
+    """Finite values by their place, NaN for others."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return pd.Series(np.where(np.isfinite(values), values, np.nan))
 
-
-def _numbers(column: pd.Series) -> FloatArray:
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-_VALUES, _FEWEST, _MOST = 2_000_000, 20, 100  # values simulated, replicates
-_USUAL = 0.1  # two-sided probability above which a statistic is as replicates have it
 
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
     "mean": lambda y: float(y.mean()),
     "median": lambda y: float(np.quantile(y, 0.5)),
-    "standard deviation": lambda y: float(y.std()),
-    "share of zeros": lambda y: float((y == 0).mean()),
     "15th percentile": lambda y: float(np.quantile(y, 0.15)),
     "90th percentile": lambda y: float(np.quantile(y, 0.9)),
-    "largest": lambda y: float(y.max()),
 }
 """Statistics of a column of numbers."""
-_SUMMARY = ("mean", "median", "15th percentile", "90th percentile")
-
-
-def predictive_section(release: Release) -> list[Section]:
-    """Figure and table of the released fit's replicates; none of levels, of a whole sequence, whose
-    steps have their own, or of a release that was loaded. The replicates are made for this page
-    and are not those released; in a step they are given the data's values of earlier columns."""
-    session = None if release.origin is None else release.origin.session
-    if session is None or release.fit is None or release.fit.exact is not None:
-        return []
-    bound, draws = session.bound, release.fit.draws
-    column = bound.synthesized[0]
-    if not is_number(bound.table[column]):
-        return []
-    kept = np.flatnonzero(release.fit.bounds.kept_draws)
-    n_sets = int(np.clip(_VALUES // bound.n, _FEWEST, _MOST))
-    chosen = kept[np.linspace(0, kept.size - 1, min(n_sets, kept.size)).astype(np.intp)]
-    rng = session.streams.generator(f"report/predictive/{release.identifier}")
-    sets = [numeric_values(bound.replicate(draws, int(s), rng)[column]) for s in chosen]
-    data = numeric_values(bound.table[column])
-    found = {
-        name: (of(data), np.array([of(each) for each in sets]))
-        for name, of in STATISTICS.items()
-        if name != "median" and (name != "share of zeros" or (data == 0).any())
-    }
-    rows: list[list[Cell]] = []
-    for name, (truth, replicates) in found.items():
-        above, word = tail_word(truth, replicates)
-        low, middle, high = map(number_text, np.quantile(replicates, [0.025, 0.5, 0.975]))
-        shown = f"{middle} [{low}, {high}]"
-        rows.append([name, number_text(truth), shown, Marked(text=f"{above:.0%}", word=word)])
-    header = ["Statistic", "Data", "Replicates", "Above the data"]
-    return [
-        section(
-            "predictive",
-            figures=[figures.plot_predictive(found)],
-            tables=[Table(header=header, rows=rows, numbers=True)],
-            column=column, sets=len(sets), statistics=len(found),
-        )
-    ]  # fmt: skip
-
-
-def tail_word(data: float, replicates: FloatArray) -> tuple[float, str]:
-    """Share of replicates at or above the data, ties counted half, and how good that is: POOR if
-    the data are beyond all replicates, good if at least 5 % of them are on either side."""
-    above = float((replicates > data).mean() + (replicates == data).mean() / 2)
-    if above in (0.0, 1.0):
-        return above, POOR
-    return above, GOOD if 2 * min(above, 1 - above) >= _USUAL else FAIR
 
 
 def plot_release(release: Release, column: str | None = None) -> Figure:
@@ -319,16 +241,22 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
     return level_figure(data, {name: columns}) if figure is None else figure
 
 
-def column_section(column: str, data: pd.DataFrame, releases: Mapping[str, Release]) -> Section:
-    """Figure and table of one synthesized column, data against synthetic sets."""
-    columns = {name: [table[column] for table in r.synthetic] for name, r in releases.items()}
-    truth = numeric_values(data[column])
-    sets = {name: [numeric_values(values) for values in each] for name, each in columns.items()}
-    if not all(values.size for values in (truth, *(v for each in sets.values() for v in each))):
+def column_section(
+    column: str,
+    data: pd.Series,
+    versions: Mapping[str, Sequence[pd.Series]],
+    *,
+    levels: bool = False,
+) -> Section:
+    """Figure and table of one column, data against the synthetic sets of each version; numbers are
+    shown as `levels` if they are codes."""
+    truth = np.empty(0) if levels else numeric_values(data)
+    sets = {name: [numeric_values(own) for own in columns] for name, columns in versions.items()}
+    if not all(values.size for values in (truth, *itertools.chain(*sets.values()))):
         return section(
             "column of levels",
-            figures=[level_figure(data[column], columns)],
-            tables=[level_table(column, data[column], columns)],
+            figures=[level_figure(data, versions)],
+            tables=[level_table(column, data, versions)],
             column=column,
         )
     figure, whole = _distribution(column, truth, sets)
@@ -351,30 +279,12 @@ def _distribution(
 
 
 def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    *others, last = sets
-    target = _summary(truth)
-    rows = [["data", *_compared(target, None)]]
-    found = [_summary(values) for values in sets[last]]
-    rows += [[f"set {i}", *_compared(each, target)] for i, each in enumerate(found, start=1)]
-    for name in [last, *others]:
-        mean = np.mean([_summary(values) for values in sets[name]], axis=0)
-        rows.append([f"{name}, mean of {len(sets[name])}", *_compared(mean, target)])
-    header = [""]
-    for name in _SUMMARY:
-        header += [name, f"{name.removesuffix(' percentile')} absolute error"]
-    return Table(header=header, rows=rows, numbers=True)
-
-
-def _summary(values: FloatArray) -> FloatArray:
-    return np.array([STATISTICS[name](values) for name in _SUMMARY])
-
-
-def _compared(summary: FloatArray, target: FloatArray | None) -> list[str]:
-    """Cells of a row: each statistic and how far it is off."""
-    off = (
-        ["–"] * summary.size if target is None else [number_text(x) for x in abs(summary - target)]
-    )
-    return [cell for pair in zip(map(number_text, summary), off, strict=True) for cell in pair]
+    """Statistics of the data, and of each release the mean over its sets."""
+    rows = [["data", *(number_text(of(truth)) for of in STATISTICS.values())]]
+    for name, columns in sets.items():
+        means = [np.mean([of(values) for values in columns]) for of in STATISTICS.values()]
+        rows.append([f"{name}, mean of {len(columns)}", *map(number_text, means)])
+    return Table(header=["", *STATISTICS], rows=rows, numbers=True)
 
 
 def numeric_values(column: pd.Series) -> FloatArray:

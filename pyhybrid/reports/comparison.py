@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from pyhybrid.engines import Provenance
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures
-from pyhybrid.reports.fits import (
-    bounds_by_weight,
-    bounds_section,
-    convergence_section,
-    reweighting_section,
-)
+from pyhybrid.reports.fits import bounds_section, convergence_section, reweighting_section
 from pyhybrid.reports.page import (
     NOTHING,
     Cell,
@@ -30,13 +21,7 @@ from pyhybrid.reports.page import (
 )
 from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell, weights_of
 from pyhybrid.studies.comparing import curve as curves
-from pyhybrid.studies.comparing.comparison import (
-    DATA,
-    NOT_COVERED,
-    Comparison,
-    outcome_of,
-    synthetic_means,
-)
+from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison
 
 EPSILON_OF_CURVE = (
     "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
@@ -51,122 +36,69 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     releases = comparison.releases
     made = (release.provenance for release in releases.values())
     engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
-    shown = [comparison_verdict(comparison), _estimates(comparison)]
+    weights = figures.plot_weights({name: r.confidential.alpha for name, r in releases.items()})
     parts = [
         section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
             engines=list(dict.fromkeys(engines)),
         ),
         _charges(comparison),
-        bounds_section("comparison, bounds", releases, in_lines),
-        _weights(comparison),
+        bounds_section("comparison, bounds", releases),
+        section("comparison, weights", figures=[weights]),
         *(
             reweighting_section(f"Re-weighting: {name}", release.reweighted)
             for name, release in releases.items()
             if release.reweighted
         ),
-        _mean_density(comparison),
         convergence_section(
             {name: r.diagnostics for name, r in releases.items() if r.diagnostics is not None},
             of="the released fits",
         ),
     ]  # fmt: skip
     title = f"Comparison of mechanisms: {comparison.outcome}"
-    sections = [*shown, *(replace(each, folded=True) for each in parts)]
+    folded = (replace(part, folded=True) for part in parts)
+    sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
-def charges_title(comparison: Comparison) -> str:
-    """What all charges of a comparison have in common."""
-    charge = next(iter(comparison.releases.values())).charge
-    sets, draws = charge.n_synthetic, charge.n_draws_released
-    kinds = _kinds(comparison)
-    kind = kinds.pop() if len(kinds) == 1 else "UNLIKE KINDS, epsilons do not compare"
-    return (
-        f"{sets} synthetic set{'s' * (sets > 1)} each, from {draws} draw{'s' * (draws > 1)}; "
-        f"{kind}; nats"
-    )
-
-
-def statistic_names(comparison: Comparison) -> dict[str, str]:
-    """What is estimated, as people call it."""
-    return {name: _NAMES.get(name, name) for name in comparison.estimates["statistic"].unique()}
-
-
-def charge_name(comparison: Comparison, name: str) -> str:
-    """A mechanism's name, with kind and relation of its charge where they differ."""
-    kind = f" ({_kind(comparison.releases[name].charge)})" if len(_kinds(comparison)) > 1 else ""
-    return f"{name}{kind}"
-
-
-def _kinds(comparison: Comparison) -> set[str]:
-    return {_kind(release.charge) for release in comparison.releases.values()}
-
-
-def _kind(charge: PrivacyCharge) -> str:
-    return f"{charge.kind}, {charge.relation} {charge.protected}"
-
-
-def in_lines(name: str) -> str:
-    """A mechanism's name as a picture or a narrow table has it, in several lines."""
-    return re.sub(r"([:,])(?=\S)", r"\1\n", name).replace(" (", "\n(")
-
-
 def _charges(comparison: Comparison) -> Section:
-    rows = [
-        [
-            charge_name(comparison, row["mechanism"]),
-            weights_of(comparison.releases[row["mechanism"]]),
+    rows = []
+    for _, row in comparison.table.iterrows():
+        release = comparison.releases[row["mechanism"]]
+        charge = release.charge
+        rows.append([
+            row["mechanism"],
+            weights_of(release),
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
+            f"{charge.kind}, {charge.relation} {charge.protected}",
             f"{row['lipschitz_bound']:.3f}",
             f"{row['efficiency']:.3f}",
             f"{row['effective_sample_size']:,.0f}",
             str(row["refits"]),
-        ]
-        for _, row in comparison.table.iterrows()
-    ]
-    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Bound", "Efficiency",
-              "Effective size", "Refits"]  # fmt: skip
-    table = Table(header=header, rows=rows, numbers=True)
-    return section("comparison, charges", tables=[table], title=charges_title(comparison))
+        ])  # fmt: skip
+    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Kind", "Bound",
+              "Efficiency", "Effective size", "Refits"]  # fmt: skip
+    return section(
+        "comparison, charges", tables=[Table(header=header, rows=rows, numbers=True)],
+        sets=charge.n_synthetic, draws=charge.n_draws_released,
+    )  # fmt: skip
 
 
 def _estimates(comparison: Comparison) -> Section:
-    names = statistic_names(comparison)
-    named = comparison.estimates.assign(statistic=comparison.estimates["statistic"].map(names))
-    by_source = named.set_index(["source", "statistic"])
+    table = comparison.estimates.replace({"statistic": _NAMES})
+    names = list(table["statistic"].unique())
+    by_source = table.set_index(["source", "statistic"])
     rows = [
-        [source, *(interval_text(by_source.loc[(source, name)]) for name in names.values())]
+        [source, *(interval_text(by_source.loc[(source, name)]) for name in names)]
         for source in (DATA, *comparison.releases)
     ]
-    table = Table(header=["Source", *names.values()], rows=rows, numbers=True)
-    figure = figures.plot_intervals(named, reference=DATA)
-    outcome = comparison.outcome
-    return section("comparison, estimates", figures=[figure], tables=[table], outcome=outcome)
-
-
-def _weights(comparison: Comparison) -> Section:
-    figure = figures.plot_weights(
-        {name: r.confidential.alpha for name, r in comparison.releases.items()}
+    return section(
+        "comparison, estimates",
+        figures=[figures.plot_intervals(table, reference=DATA)],
+        tables=[Table(header=["Source", *names], rows=rows, numbers=True)],
+        outcome=comparison.outcome,
     )
-    shown = section("comparison, weights", figures=[figure])
-    pictures = [*shown.pictures]
-    for name, release in comparison.releases.items():
-        if release.reweighted is None:
-            drawn = section("comparison, weight", figures=[bounds_by_weight(release)], name=name)
-            pictures += drawn.pictures
-    return replace(shown, pictures=pictures)
-
-
-def _mean_density(comparison: Comparison) -> Section:
-    means = synthetic_means(comparison)
-    varied = {name: draws for name, draws in means.items() if np.ptp(draws) > 0}
-    of = outcome_of(comparison.session.bound).of_mean
-    drawn = []
-    if varied:
-        drawn = [figures.plot_mean_density(varied, label=f"{of} in a synthetic set")]
-    return section("comparison, density", figures=drawn, of=of, varied=varied)
 
 
 _COLUMNS = {

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_vector
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,29 +93,10 @@ def title(ax: Any, text: str, **style: Any) -> None:
     ax.set_title(plain(text), loc="left", **{"fontsize": TEXT, **style})
 
 
-def named(groups: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(groups, Mapping) or not groups:
-        raise InvalidInput("groups must be a mapping of at least one name to its values: no name")
-    return groups
-
-
-def finite_of(values: npt.ArrayLike, name: str) -> FloatArray:
-    vector = check_vector(values, name)
-    finite = vector[np.isfinite(vector)]
-    if not finite.size:
-        raise InvalidInput(f"{name} must hold a finite value: found none among {vector.size}")
-    return finite
-
-
-def finite_sets(data: npt.ArrayLike, synthetic: Sets) -> tuple[FloatArray, dict[str, Any]]:
-    """Finite values of the data, and of each set by its name, of which there is at least one."""
-    parts = {
-        key: [finite_of(values, f"synthetic[{key!r}][{i}]") for i, values in enumerate(sets)]
-        for key, sets in named(synthetic).items()
-    }
-    if not all(parts.values()):
-        raise InvalidInput("synthetic must hold at least one set for each name: found none")
-    return finite_of(data, "data"), parts
+def finite(values: npt.ArrayLike) -> FloatArray:
+    """The finite values."""
+    vector = np.asarray(values, dtype=np.float64)
+    return vector[np.isfinite(vector)]
 
 
 def rows_of(ax: Any, names: Sequence[Any]) -> FloatArray:

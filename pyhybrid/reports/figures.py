@@ -5,9 +5,8 @@ backend or any other global state, and equal input gives equal figures. Colors a
 Ito's (2008, Color universal design); line styles and markers differ as well.
 
 An argument `groups` maps names (of mechanisms, versions, columns) to arrays, in the order of
-drawing; `label` names an axis. All functions raise `InvalidInput` for no group, a wrong shape, or
-values that are not as stated. Records that coincide are one point of larger area. All figures are
-confidential.
+drawing; `label` names an axis. What is drawn was checked where it was computed. Records that
+coincide are one point of larger area. All figures are confidential.
 """
 
 from __future__ import annotations
@@ -20,11 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core import checks
-from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_vector
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.diagnostics import RELIABLE_K
-from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.reports import drawing as draw
 
 if TYPE_CHECKING:
@@ -70,14 +65,8 @@ def plot_bounds(
     """Violins of by-record Lipschitz bounds (n,), one per mechanism [V25 fig. 3], with `overall`
     ones marked by a line; infinite bounds are not drawn but counted below the violin. `label` is
     for groups of other bounds, such as the overall ones of many databases."""
-    parts = {
-        key: draw.finite_of(values, f"groups[{key!r}]")
-        for key, values in draw.named(groups).items()
-    }
-    marked = {
-        check_choice(key, "a name in overall", parts): check_finite(bound, f"overall[{key!r}]")
-        for key, bound in (overall or {}).items()
-    }
+    parts = {key: draw.finite(values) for key, values in groups.items()}
+    marked = overall or {}
     ax = draw.new_panels(min(7, 2.6 + 1.4 * len(parts)), 3.9)[0]
     labels = []
     for place, (key, values) in enumerate(parts.items()):
@@ -106,10 +95,10 @@ def plot_bounds(
 def plot_weights(groups: draw.Groups) -> Figure:
     """Histograms of record weights (n,) in [0, 1], one panel for each group, with the records at
     exactly 0 and exactly 1 set apart."""
-    k = len(draw.named(groups))
+    k = len(groups)
     panels = draw.new_panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
     for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
-        alpha = checks.check_alpha(values, np.size(values))
+        alpha = np.asarray(values, dtype=np.float64)
         counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
         ax.stairs(counts / alpha.size, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
         for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
@@ -138,8 +127,8 @@ def plot_distributions(
     100, on a "log" scale, which shows the tail and nothing where a frequency is 0, or a "linear"
     one. Else kernel density and distribution function of values that are not all equal.
     """
-    check_choice(scale, "scale", ("log", "linear"))
-    truth, parts = draw.finite_sets(data, synthetic)
+    truth = draw.finite(data)
+    parts = {key: [draw.finite(values) for values in sets] for key, sets in synthetic.items()}
     pooled = np.concatenate([truth, *(values for sets in parts.values() for values in sets)])
     if discrete:
         return _draw_frequencies(truth, parts, pooled, scale, draw.plain(label))
@@ -164,8 +153,6 @@ def plot_distributions(
 def _draw_frequencies(
     truth: FloatArray, parts: Mapping[str, Any], pooled: FloatArray, scale: str, label: str
 ) -> Figure:
-    if (pooled != np.floor(pooled)).any():
-        raise InvalidInput("discrete outcomes must be whole numbers: pass discrete=False")
     low, high = pooled.min(), pooled.max()
     step = 1.0 if high - low <= 100 else np.ceil((high - low + 1) / 60)
     edges = np.arange(low, high + step + 1, step) - 0.5
@@ -202,8 +189,6 @@ def _shares(values: FloatArray, edges: FloatArray) -> Any:
 
 def _density(values: FloatArray, grid: FloatArray) -> FloatArray:
     """Gaussian kernel density on `grid` from 2048 bin counts: its cost does not grow with n."""
-    if np.ptp(values) <= 1e-9 * abs(values).max():
-        raise InvalidInput("a density needs at least two distinct values: found one")
     counts, edges = np.histogram(values, bins=2048)
     width = max(_bandwidth(values), grid[1] - grid[0])  # no narrower than the grid can show
     distance = (grid[:, None] - (edges[1:] + edges[:-1]) / 2) / width
@@ -236,16 +221,16 @@ def plot_bound_against_weight(
     panels = draw.new_panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
     titles = [""] if before is None else ["before re-weighting", "after re-weighting"]
     for ax, title, (weights, bounds, bound) in zip(panels, titles, fits, strict=True):
-        _bound_panel(ax, weights, bounds, check_finite(bound, "overall"))
+        _bound_panel(ax, weights, bounds, bound)
         draw.title(ax, title)
     panels[0].set(ylim=(0, None), ylabel=_BY_RECORD)
     return draw.finish(panels[0])
 
 
 def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> None:
-    bounds = checks.check_nonnegative_vector(by_record, "by_record")
-    weights = checks.check_alpha(alpha, bounds.size)[np.isfinite(bounds)]
-    bounds = draw.finite_of(bounds, "by_record")
+    bounds = np.asarray(by_record, dtype=np.float64)
+    weights = np.asarray(alpha, dtype=np.float64)[np.isfinite(bounds)]
+    bounds = draw.finite(bounds)
     _tied_scatter(ax, weights, bounds)
     place = np.minimum((100 * weights).astype(np.intp), 99)
     counts = np.bincount(place)
@@ -273,7 +258,7 @@ def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
 
 def plot_weights_before_after(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     """Record weights (n,), in [0, 1], after re-weighting against those before it."""
-    old, new = (checks.check_alpha(alpha, np.size(before)) for alpha in (before, after))
+    old, new = (np.asarray(alpha, dtype=np.float64) for alpha in (before, after))
     ax = draw.new_panels(4.2, 4.4)[0]
     ax.plot([0, 1], [0, 1], label="unchanged", **draw.RULE)
     _tied_scatter(ax, old, new)
@@ -284,8 +269,8 @@ def plot_weights_before_after(before: npt.ArrayLike, after: npt.ArrayLike) -> Fi
 def plot_mean_density(groups: draw.Groups, *, label: str = "posterior mean of y") -> Figure:
     """Posterior densities of one parameter from draws (S,), not all equal, a curve per group."""
     ax = draw.new_panels(5.6, 3.6)[0]
-    for place, (key, draws) in enumerate(draw.named(groups).items()):
-        values = draw.finite_of(draws, f"groups[{key!r}]")
+    for place, (key, draws) in enumerate(groups.items()):
+        values = draw.finite(draws)
         margin = 3 * _bandwidth(values)
         grid = np.linspace(values.min() - margin, values.max() + margin, _GRID)
         ax.plot(grid, _density(values, grid), label=draw.plain(key), **draw.STYLES[place % 6])
@@ -297,14 +282,7 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
     """Estimates with 95 % intervals by source, one panel per statistic, in order of appearance,
     from a tidy table; the interval of `reference`, such as the data, is shaded over the whole
     panel."""
-    ends = ("lower", "estimate", "upper")
-    if table.empty or not {"statistic", "source", *ends} <= set(table.columns):
-        raise InvalidInput("table must have rows and statistic, source, estimate, lower, upper")
-    low, middle, high = (check_vector(table[name], name) for name in ends)
-    if not ((low <= middle) & (middle <= high) & np.isfinite(low + high)).all():
-        raise InvalidInput("lower <= estimate <= upper must hold in every row, all finite")
     sources, statistics = list(table["source"].unique()), list(table["statistic"].unique())
-    check_choice(reference or sources[0], "reference", sources)
     panels = draw.panels_for(len(statistics), 7, 4, 0.9 + 0.3 * len(sources), 0, sharey=True)
     for ax, statistic in zip(panels, statistics, strict=True):
         for row in table[table["statistic"] == statistic].itertuples(index=False):
@@ -326,9 +304,8 @@ def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
     `charged` for a draw of the last group; both axes logarithmic. Infinite ones and zeros are left
     out and counted in the legend."""
     ax = draw.new_panels(6.4, 3.6)[0]
-    for place, (key, given) in enumerate(draw.named(groups).items()):
-        name = f"groups[{key!r}]"
-        values = checks.check_nonnegative_vector(draw.finite_of(given, name), name)
+    for place, (key, given) in enumerate(groups.items()):
+        values = draw.finite(given)
         shown = np.sort(values[values > 0])[::-1]
         lost = {"not finite": np.size(given) - values.size, "at 0": values.size - shown.size}
         parts = ", ".join(f"{n:,} {what}" for what, n in lost.items() if n)
@@ -337,35 +314,9 @@ def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
             np.arange(1, shown.size + 1), shown, label=label, drawstyle="steps-post",
             marker="." if shown.size < 50 else "", **draw.STYLES[place % 6],
         )  # fmt: skip
-    _level(ax, check_finite(charged, "charged"), f"charged for {draw.plain(list(groups)[-1])}")
+    _level(ax, charged, f"charged for {draw.plain(list(groups)[-1])}")
     ax.set(xscale="log", yscale="log", xlabel="records, the largest mu first",
            ylabel="mu of one released draw")  # fmt: skip
-    return draw.finish(ax)
-
-
-def plot_losses(found: LeaveOneOutLoss, *, charged: float | None = None) -> Figure:
-    """Leave-one-out loss of each record over the draws, by its largest in descending order; a line
-    marks the epsilon `charged` for a draw, nats."""
-    ax = draw.new_panels(7, 3.8)[0]
-    order = np.argsort(-found.by_record, kind="stable")
-    place = np.arange(1, order.size + 1)
-    lines = {"largest over the draws": found.by_record}
-    for k in reversed(range(len(found.probabilities))):
-        share = found.probabilities[k]
-        name = "median over the draws" if share == 0.5 else f"{share:.0%} of the draws below"
-        lines[name] = found.quantiles[:, k]
-    for (name, values), style in zip(lines.items(), draw.STYLES, strict=False):
-        ax.plot(place, values[order], label=name, linewidth=1.3, **style)
-    if charged is not None:
-        _level(ax, charged, "epsilon charged")
-    unreliable = np.flatnonzero(found.pareto_k[order] > RELIABLE_K)
-    if unreliable.size:
-        at = found.by_record[order][unreliable]
-        ax.plot(
-            place[unreliable], at, "x", color=draw.INK, markersize=5, label="unreliable estimate"
-        )
-    ax.set(xscale="log", xlabel="records, the largest loss first", ylabel="absolute loss, nats",
-           ylim=(0, None))  # fmt: skip
     return draw.finish(ax)
 
 
@@ -378,11 +329,11 @@ def _level(ax: Any, level: float, label: str) -> None:
 def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
     """Distribution functions of the data (n,), in black, and of each of m synthetic sets, one panel
     per column. The outermost 1 % of the values of both may lie outside the panel."""
-    k = len(draw.named(columns))
+    k = len(columns)
     panels = draw.panels_for(k, 7.2 if k > 1 else 5, 3, 2.2, sharey=True)
     for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=True):
-        truth = draw.finite_of(data, name)
-        parts = [draw.finite_of(values, f"set of {name}") for values in sets]
+        truth = draw.finite(data)
+        parts = [draw.finite(values) for values in sets]
         pooled = np.concatenate([truth, *parts])
         low = np.quantile(pooled, 0.005, method="lower")
         high = np.quantile(pooled, 0.995, method="higher")
@@ -408,11 +359,11 @@ def plot_levels(
 ) -> Figure:
     """Shares of L levels, from the top down: a bar for the data (L,), a point and the range over
     the sets (m, L) of each mechanism beside it."""
-    truth = check_vector(data, "data")
+    truth = np.asarray(data, dtype=np.float64)
     ax = draw.new_panels(6.4, 0.9 + 0.26 * len(levels))[0]
     at = draw.rows_of(ax, levels)
     ax.barh(at, truth, height=0.72, color=draw.PALE, label="data")
-    k = len(draw.named(synthetic))
+    k = len(synthetic)
     for place, (name, sets) in enumerate(synthetic.items()):
         shares = np.atleast_2d(np.asarray(sets, dtype=np.float64))
         row = at + (0.0 if k == 1 else 0.5 * (place / (k - 1) - 0.5))
@@ -429,7 +380,7 @@ def plot_grouped_means(
 ) -> Figure:
     """One panel for each predictor, two in a row: names of G groups; mean of the data and its
     standard error, (G,); means of the synthetic sets, (m, G), NaN for none."""
-    most = max(len(groups) for groups, *_ in draw.named(panels).values())
+    most = max(len(groups) for groups, *_ in panels.values())
     axes = draw.panels_for(len(panels), 9.6, 2, 1.0 + 0.3 * most, 0.6)
     for ax, (name, (groups, mean, error, sets)) in zip(axes, panels.items(), strict=True):
         at = draw.rows_of(ax, groups)
@@ -450,7 +401,7 @@ def plot_grouped_means(
 def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Coefficients of data and sets, by release, with 95 % intervals on one axis, in standard
     errors of the data: `ModelUtility.table`, where the interval of the data has a length."""
-    terms, n = list(next(iter(draw.named(tables).values())).index), len(tables)
+    terms, n = list(next(iter(tables.values())).index), len(tables)
     ax = draw.new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
     ax.axvspan(
         -NORMAL, NORMAL, color=draw.PALE, alpha=0.6, linewidth=0, label="data, 95 % interval"
@@ -472,47 +423,10 @@ def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     return draw.finish(ax)
 
 
-def plot_predictive(found: Mapping[str, tuple[float, FloatArray]]) -> Figure:
-    """One panel for each statistic, three in a row: of the data, and of each of m replicates."""
-    axes = draw.panels_for(len(draw.named(found)), 7, 3, 1.7)
-    for ax, (name, (data, replicates)) in zip(axes, found.items(), strict=True):
-        ends = np.array([min(replicates.min(), data), max(replicates.max(), data)])
-        flat = np.ptp(ends) <= 1e-9 * max(1.0, abs(data))
-        bins = ends[0] + np.array([-0.5, 0.5]) if flat else np.linspace(ends[0], ends[1], 21)
-        ax.hist(replicates, bins=bins, color=draw.COLORS[0], alpha=0.6, label="replicates")
-        ax.axvline(data, label="data", **draw.RULE)
-        draw.title(ax, name, fontsize=draw.TEXT + 1, color=draw.INK)
-        ax.set_yticks([])
-        ax.spines["left"].set_visible(False)
-        ax.locator_params(axis="x", nbins=4)
-    return draw.finish(axes[0])
-
-
-def plot_propensities(groups: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]) -> Figure:
-    """Histograms of the probability, in [0, 1], of being synthetic: rows of the data against those
-    of a synthetic set, by the name of the classifier."""
-    k = len(draw.named(groups))
-    panels = draw.new_panels(3.6 * k if k > 1 else 5, 3.2, 1, k)
-    edges = np.linspace(0, 1, 41)
-    styles: tuple[dict[str, Any], ...] = ({"color": draw.INK, "linestyle": "-"}, draw.STYLES[1])
-    for ax, (name, (data, synthetic)) in zip(panels, groups.items(), strict=True):
-        parts = [check_vector(values, name) for values in (data, synthetic)]
-        for values, label, style in zip(parts, ("data", "synthetic"), styles, strict=True):
-            ax.stairs(_shares(values, edges), edges, linewidth=1.6, label=label, **style)
-        middle = parts[1].size / (parts[0].size + parts[1].size)
-        ax.axvline(middle, label="share of synthetic rows", **{**draw.RULE, "linewidth": 1})
-        draw.title(ax, name)
-        ax.set(xlim=(-0.02, 1.02), xlabel="probability of being synthetic")
-    panels[0].set_ylabel("share of rows")
-    return draw.finish(panels[0])
-
-
 def plot_pairs(ratios: pd.DataFrame) -> Figure:
     """Heat map of table ratios >= 0: pairs off the diagonal, single columns on it; see
     `TableUtility.matrix`. Colors end at 10."""
     values = ratios.to_numpy(dtype=np.float64)
-    if values.size == 0 or values.shape[0] != values.shape[1] or not (values >= 0).all():
-        raise InvalidInput("ratios must be a square table of numbers >= 0")
     k = len(values)
     size, few = min(8.0, 2.6 + 0.36 * k), k <= 12
     ax = draw.new_panels(size, size + 0.9)[0]
@@ -537,12 +451,10 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
 def plot_matching_risk(groups: draw.Groups) -> Figure:
     """Histograms of matching risk by record (n,), T/c or 1/c in [0, 1] of every target, one panel
     each, with targets without risk set apart."""
-    k = len(draw.named(groups))
+    k = len(groups)
     panels = draw.new_panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
     for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
-        risk = check_vector(values, name)
-        if not ((risk >= 0) & (risk <= 1)).all():
-            raise InvalidInput(f"matching risk of {name} must lie in [0, 1]")
+        risk = np.asarray(values, dtype=np.float64)
         counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
         ax.stairs(counts, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
         none, certain = int((risk == 0).sum()), int((risk == 1).sum())
@@ -552,7 +464,7 @@ def plot_matching_risk(groups: draw.Groups) -> Figure:
             ax.text(1.0, certain, f"{certain:,} at 1", ha="right", **draw.NUMBER)
         ax.set_yscale("symlog", linthresh=10)
         ax.set(ylabel="targets", ymargin=0.2)
-        draw.title(ax, f"{name}, {risk.size:,} targets")
+        draw.title(ax, f"{name}: {risk.size:,} targets, mean {risk.mean():.3f}")
     panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
     panels[-1].set_xlabel("probability of being matched, mean over the sets")
     return draw.finish(panels[0])
@@ -567,12 +479,6 @@ def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -
     their labels; `MEASURES` if omitted.
     """
     shown = MEASURES if measures is None else measures
-    if table.empty or not {"mechanism", "scale", "shift", "epsilon"} <= set(table.columns):
-        raise InvalidInput("table must be the table of a risk-utility curve, with rows")
-    if not shown:
-        raise InvalidInput("measures must name at least one column: found none")
-    for measure in shown:
-        check_choice(measure, "each of measures", table.columns)
     panels = draw.panels_for(len(shown), 7.4, 2, 2.7, sharex=True)
     for ax, (measure, label) in zip(panels, shown.items(), strict=True):
         _curve_panel(ax, table, measure)
@@ -602,14 +508,12 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
 
 def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
     """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
-    floor = 0.12 * points[measure].max()  # no room below a point on the axis
-    white = {"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 0.6}
-    for place, (_, point) in enumerate(points.iterrows()):
-        below = place % 2 == 1 and point[measure] > floor
-        at, text = (point["epsilon"], point[measure]), f"({point['scale']:g}, {point['shift']:g})"
+    for place, point in enumerate(points.itertuples()):
+        at, text = (point.epsilon, getattr(point, measure)), f"({point.scale:g}, {point.shift:g})"
+        side = -1 if place % 2 else 1
         ax.annotate(
-            text, at, xytext=(0, -5 if below else 5), textcoords="offset points", ha="center",
-            va="top" if below else "bottom", fontsize=draw.TEXT - 2, bbox=white,
+            text, at, xytext=(0, 5 * side), textcoords="offset points", ha="center",
+            va="bottom" if side > 0 else "top", fontsize=draw.TEXT - 2,
         )  # fmt: skip
 
 
@@ -640,15 +544,4 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
 def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
     """Probability (n,), in [0, 1], that an intruder names each record correctly, in the data
     against themselves and after masking: `MatchingRisk.correct_by_record`."""
-    one, two = check_vector(before, "before"), check_vector(after, "after", length=np.size(before))
-    ax = draw.new_panels(5.8, 3.4)[0]
-    edges = np.linspace(0, 1, 21)
-    style = {"fill": True, "linewidth": 1.6, "alpha": 0.65}
-    parts = (("the data as they are", one, draw.PALE), ("synthetic keys", two, draw.COLORS[0]))
-    for name, values, color in parts:
-        label = f"{name}, mean {values.mean():.3f}"
-        share = _shares(np.clip(values, 0, 1), edges)
-        ax.stairs(share, edges, color=color, label=label, **style)
-    ax.set(xlabel="probability that the intruder names the record", ylabel="share of records",
-           ylim=(0, None))  # fmt: skip
-    return draw.finish(ax)
+    return plot_matching_risk({"the data as they are": before, "synthetic keys": after})

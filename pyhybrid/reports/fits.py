@@ -1,8 +1,8 @@
-"""Sections on fits: convergence, exact sampling, re-weighting. CONFIDENTIAL."""
+"""Sections on fits: disclosure by record, bounds, convergence, re-weighting. CONFIDENTIAL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def bounds_section(
-    name: str, releases: Mapping[str, Release], shown: Callable[[str], str] = str, **values: Any
-) -> Section:
-    """By-record bounds of each release, whose name is `shown` in the figure. Confidential."""
-    kept = {name: release.confidential for name, release in releases.items()}
-    overall = {shown(name): each.lipschitz_bound for name, each in kept.items()}
-    figure = figures.plot_bounds(
-        {shown(n): each.lipschitz for n, each in kept.items()}, overall=overall
-    )
-    marked = ", ".join(f"{name} {each.lipschitz_bound:.2f}" for name, each in kept.items())
+def bounds_section(name: str, releases: Mapping[str, Release], **values: Any) -> Section:
+    """By-record bounds of each release. Confidential."""
+    kept = {key: release.confidential for key, release in releases.items()}
+    overall = {key: own.lipschitz_bound for key, own in kept.items()}
+    figure = figures.plot_bounds({k: own.lipschitz for k, own in kept.items()}, overall=overall)
+    marked = ", ".join(f"{key} {bound:.2f}" for key, bound in overall.items())
     return section(name, figures=[figure], marked=marked, **values)
 
 
@@ -62,6 +58,53 @@ def estimates_section(release: Release) -> list[Section]:
     ]
 
 
+_QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+
+
+def told_section(releases: Mapping[str, Release]) -> list[Section]:
+    """Figure and table of deviation and range by record, the release last, and its refits; none
+    where these are not known, as of one that was read from a folder or is censored."""
+    losses = {name: r.confidential.loss for name, r in releases.items()}
+    known = {name: loss for name, loss in losses.items() if loss is not None}
+    release = list(releases.values())[-1]
+    loss = release.confidential.loss
+    if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
+        return []
+    whose = "record" if release.charge.unit is None else "unit"
+    rows = [
+        [f"{name}, {what}", *map(number_text, np.quantile(values, at, method="higher"))]
+        for at in [list(_QUANTILES.values())]
+        for name, own in reversed(known.items())
+        for what, values in (("deviation", own.deviations), ("range in nats", own.ranges))
+    ]
+    largest = float(loss.deviations.max())
+    drawn = figures.plot_told(
+        {name: own.deviations for name, own in known.items()}, charged=largest
+    )
+    told = section(
+        "told",
+        figures=[drawn],
+        tables=[Table(header=["", *_QUANTILES], rows=rows, numbers=True)],
+        largest=largest, n=loss.deviations.size, whose=whose,
+        near=int((loss.deviations > largest / 2).sum()),
+    )  # fmt: skip
+    if not loss.refits:
+        return [told]
+    unit, labels = release.charge.unit, release.confidential.labels
+    refits = [
+        [
+            str(labels[refit.record]) if unit is None else f"{unit} number {refit.record + 1}",
+            number_text(loss.deviations[refit.record]),
+            number_text(loss.ranges[refit.record]),
+            number_text(refit.loss),
+        ]
+        for refit in loss.refits
+    ]
+    header = [f"{whose} left out", "deviation", "range", "loss"]
+    table = Table(header=header, rows=refits, numbers=True)
+    return [told, section("refits", tables=[table], whose=whose)]
+
+
 def bounds_by_weight(release: Release) -> Figure | None:
     """Bound against weight of each record; none where all weights are the same. Confidential."""
     kept = release.confidential
@@ -76,14 +119,10 @@ def convergence_section(
     fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
 ) -> Section:
     """Worst values over all scalar quantities of each fit, by what `of` says was fitted."""
-    verdicts, single = [], len(fits) == 1
-    well = [name for name, found in fits.items() if found.converged]
-    if well:
-        verdicts.append([f"The chains{'' if single else f' of {_listed(well)}'} converged."])
+    single, verdicts = len(fits) == 1, []
     for name, found in fits.items():
-        if not found.converged:
-            who = "The chains" if single else f"The chains of {name}"
-            verdicts.append([f"{who} HAVE NOT CONVERGED."])
+        who = "The chains" if single else f"The chains of {name}"
+        verdicts.append([f"{who} {'converged' if found.converged else 'HAVE NOT CONVERGED'}."])
         verdicts += [[problem] for problem in found.problems]
     table = Table(
         header=["Diagnostic", *(["Value"] if single else fits), "What it is"],
@@ -95,11 +134,6 @@ def convergence_section(
     )
     rule = next(iter(fits.values())).rule.describe()
     return section("convergence", paragraphs=verdicts, tables=[table], of=of, rule=rule)
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def exact_section(exact: ExactPosterior) -> Section:

@@ -53,18 +53,6 @@ def shares_of(
     )
 
 
-def level_shares(
-    data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]
-) -> dict[str, tuple[float, ...]]:
-    """Share of each of at most 30 levels, as text: in the data, then each version's mean."""
-    shares = shares_of(data, synthetic)
-    columns = [shares.data, *(sets.mean(axis=0) for sets in shares.synthetic.values())]
-    return {
-        level: tuple(float(column[place]) for column in columns)
-        for place, level in enumerate(shares.levels)
-    }
-
-
 def level_figure(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> Figure:
     """Bars of the data's shares, points of the sets'."""
     shares = shares_of(data, synthetic)
@@ -73,9 +61,11 @@ def level_figure(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) 
 
 def level_table(column: str, truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
     """The same shares as numbers, of each version the mean over its sets."""
+    shares = shares_of(truth, sets)
+    columns = [shares.data, *(own.mean(axis=0) for own in shares.synthetic.values())]
     rows = [
-        [level, *(f"{share:.3f}" for share in shares)]
-        for level, shares in level_shares(truth, sets).items()
+        [level, *(f"{column[place]:.3f}" for column in columns)]
+        for place, level in enumerate(shares.levels)
     ]
     header = ["level", "data", *(f"{name}, mean of {len(each)}" for name, each in sets.items())]
     caption = sentence("levels", "table", column=column)

@@ -14,20 +14,22 @@ from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures
-from pyhybrid.reports.levels import level_figure, level_table
-from pyhybrid.reports.opening import facts_of_table, sets_in_words
+from pyhybrid.reports.columns import column_section
+from pyhybrid.reports.fits import convergence_section
+from pyhybrid.reports.measures import model_section
+from pyhybrid.reports.opening import sets_in_words
 from pyhybrid.reports.page import (
-    Picture,
     Section,
     Table,
+    facts_of_table,
+    frame_table,
     meanings,
     number_text,
     render_page,
     section,
     sentence,
 )
-from pyhybrid.reports.side_by_side import plain_term
-from pyhybrid.reports.verdicts import listed, mask_verdict
+from pyhybrid.reports.verdicts import Judged, in_short, listed
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise
 
@@ -64,23 +66,16 @@ def mask_report(
         raise InvalidInput("data must be the records of the release, in its order")
     unchanged = replace(release, data=data).unchanged
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    found, convergence = release.diagnostics, []
-    if found is not None:
-        shown = section("mask, convergence", found=found)
-        problems = [] if found.converged else [["", "Not converged: ", "; ".join(found.problems)]]
-        convergence = [replace(shown, paragraphs=[*shown.paragraphs, *problems])]
+    found = release.diagnostics
     sections = [
-        mask_verdict(before, after, utility, release.statement.left_as_they_were, unchanged),
-        Section(heading="What this page is", paragraphs=[[
-            "", "Not differentially private.", sentence("mask, opening"),
-        ]]),
-        *([] if utility is None else [_utility(utility)]),
+        _verdict(release, before, after, utility, unchanged),
+        *([] if utility is None else [model_section(utility, "An analysis on data and sets")]),
         _risk(before, after),
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data, unchanged),
-        *convergence,
+        *([] if found is None else [convergence_section({"": found}, of="the association model")]),
         section("mask, statement", bullets=masks, method=release.statement.method),
-    ]  # fmt: skip
+    ]
     facts = [
         *facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
         sets_in_words(len(release.synthetic)), "no epsilon",
@@ -88,20 +83,31 @@ def mask_report(
     return render_page("Masked release", sections, confidential=True, facts=facts)
 
 
-def _utility(found: ModelUtility) -> Section:
-    header = ["term", "data", "lower", "upper", "synthetic", "lower", "upper", "overlap", "diff."]
-    rows = [
-        [plain_term(term), *(number_text(float(value)) for value in found.table.loc[term])]
-        for term in found.table.index
+def _verdict(
+    release: MaskedRelease,
+    before: MatchingRisk,
+    after: MatchingRisk,
+    utility: ModelUtility | None,
+    unchanged: Mapping[str, float],
+) -> Section:
+    """What the masks take from an intruder, what they change, and what an analysis keeps."""
+    judged = {}
+    if utility is not None:
+        overlap = utility.mean_overlap
+        judged["analysis"] = [
+            Judged(measure="interval_overlap", label="mean interval overlap", value=overlap)
+        ]
+    values = {"was": naming_share(before), "now": naming_share(after)}
+    said = {
+        "Risk. ": sentence("verdict of a mask", "risk", **values),
+        "Changed. ": "Records that keep their own value: "
+        + ", ".join(f"{key} {share:.0%}" for key, share in unchanged.items()) + ".",
+    }  # fmt: skip
+    wrong = [
+        f"{key} is left as it was in nearly all records: its mask protects little."
+        for key in release.statement.left_as_they_were
     ]
-    drawn = found.intervals()
-    drawn = drawn.assign(statistic=drawn["statistic"].map(plain_term))
-    return section(
-        "mask, analysis",
-        figures=[figures.plot_intervals(drawn, reference="data")],
-        tables=[Table(header=header, rows=rows, numbers=True)],
-        found=found, rule=found.rule.replace("_", " "),
-    )  # fmt: skip
+    return in_short("verdict of a mask", judged, wrong, said, **values)
 
 
 _MATCHING: Mapping[str, tuple[str, Callable[[MatchingRisk], float]]] = {
@@ -128,39 +134,25 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
 
 
 def _subgroups(groups: RiskSubgroups) -> Section:
-    rows = [
-        [str(r.subgroup), f"{r.records:,}", f"{r.share:.3f}",
-         number_text(r.median_matches), number_text(r.median_matches_levels)]
-        for r in groups.table.itertuples()
-    ]  # fmt: skip
-    header = ["subgroup", "records", "share", "median matches", "on levels only"]
-    table = Table(header=header, rows=rows, numbers=True)
+    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
     radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    drawn = [figures.plot_subgroups(groups)]
-    return section("mask, subgroups", figures=drawn, tables=[table], groups=groups, radius=radius)
+    return section(
+        "mask, subgroups", figures=[figures.plot_subgroups(groups)],
+        tables=[frame_table(groups.table[columns])], groups=groups, radius=radius,
+    )  # fmt: skip
 
 
 def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
     kinds = release.settings["keys"]
-    pictures: list[Picture] = []
-    levels = []
+    parts = []
     for key in release.keys:
-        columns = [table[key] for table in release.synthetic]
-        if kinds[key] == "continuous":
-            truth = data[key].to_numpy(dtype=float, na_value=float("nan"))
-            sets = {"synthetic": [column.to_numpy(dtype=float) for column in columns]}
-            figure = figures.plot_distributions(
-                truth[truth == truth], sets, discrete=False, label=key
-            )
-            pictures += section("mask, continuous key", figures=[figure], key=key).pictures
-        else:
-            shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
-            figure = level_figure(shown, {"synthetic": columns})
-            pictures += section("levels", figures=[figure], column=key).pictures
-            levels.append(level_table(key, shown, {"synthetic": columns}))
+        sets = {"synthetic": [table[key] for table in release.synthetic]}
+        shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
+        levels = kinds[key] != "continuous"
+        parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))
     rows = [[key, str(kinds[key]), f"{unchanged[key]:.3f}"] for key in release.keys]
     table = Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
-    return replace(section("mask, keys", tables=[table, *levels]), pictures=pictures)
+    return replace(section("mask, keys", tables=[table]), parts=parts)
 
 
 def _in_order(column: pd.Series) -> pd.Series:

@@ -1,29 +1,47 @@
-"""HTML reports of utility and disclosure risk of synthetic sets from anywhere. CONFIDENTIAL."""
+"""HTML reports of utility and disclosure risk of synthetic sets from anywhere, and the same
+measures in the report of a release. CONFIDENTIAL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures import risk_summary, utility_summary
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import DATA
+from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.page import (
     NOTHING,
     Cell,
     Section,
     Table,
+    frame_table,
     interval_text,
     number_text,
     render_page,
     section,
     sentence,
 )
-from pyhybrid.reports.verdicts import judged_cell, measure_label, risk_verdict, utility_verdict
+from pyhybrid.reports.verdicts import (
+    is_number,
+    judged_cell,
+    measure_label,
+    risk_verdict,
+    utility_verdict,
+)
 
-_MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS = 9, 15, 30
+_MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 9, 15, 30, 30
 _NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th perc."}
+_ROWS, _SETS, _PERMUTATIONS = 4_000, 3, 10  # of a release: so its report costs seconds
+_WITHIN, _FEW_LEVELS, _PREDICTORS = 0.1, 12, 8
 
 
 def utility_report(summaries: Mapping[str, UtilitySummary], facts: Sequence[str] = ()) -> str:
@@ -32,16 +50,15 @@ def utility_report(summaries: Mapping[str, UtilitySummary], facts: Sequence[str]
     overall = {name: found.overall() for name, found in summaries.items()}
     sets = {name: found.n_sets for name, found in summaries.items()}
     first = next(iter(summaries.values()))
-    opening = section("utility", tables=[measure_table(overall)], n=first.n, sets=sets)
     pictures: list[Section] = []
-    parts = [opening]
+    parts = [section("utility", tables=[measure_table(overall)], n=first.n, sets=sets)]
     for name, found in summaries.items():
         mark = f": {name}" if len(summaries) > 1 else ""
-        shown = _distributions(found, mark)
-        pictures += [*shown[:1], _pairs(found, mark)]
-        estimates = shown[1:]
-        parts += [*estimates, _propensities(found, mark), *(_model(f, mark) for f in found.models)]
-    folded = (replace(each, folded=True) for each in parts)
+        drawn, *estimates = _distributions(found, mark)
+        pictures += [drawn, _pairs(found, mark)]
+        parts += [*estimates, _propensities(found, mark)]
+        parts += [model_section(fit, f"Inference{mark}") for fit in found.models]
+    folded = (replace(part, folded=True) for part in parts)
     sections = [utility_verdict(summaries), *pictures, *folded]
     title = "Utility of synthetic data"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
@@ -52,53 +69,98 @@ def risk_report(summaries: Mapping[str, RiskSummary], facts: Sequence[str] = ())
     title. Confidential."""
     first = next(iter(summaries.values()))
     overall = {name: found.overall() for name, found in summaries.items()}
-    correct = {name: found.matching.correct_by_record for name, found in summaries.items()}
-    told = {name: values for name, values in correct.items() if values is not None}
-    lacking = [name for name in correct if name not in told]
-    shown = {name: found.matching.by_record for name, found in summaries.items()}
-    figure = figures.plot_matching_risk(shown if lacking else told)
+    lacking = [k for k, found in summaries.items() if found.matching.correct_by_record is None]
+    shown: dict[str, Any] = {
+        name: found.matching.by_record if lacking else found.matching.correct_by_record
+        for name, found in summaries.items()
+    }
     n = first.matching.n_targets
     sections = [
         risk_verdict(summaries),
         section("risk", tables=[measure_table(overall)], keys=first.keys, n=n, lacking=lacking),
-        section("risk by record", figures=[figure], lacking=lacking),
+        section("risk by record", figures=[figures.plot_matching_risk(shown)], lacking=lacking),
     ]
     title = "Disclosure risk of synthetic data"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
+def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
+    """Risk and utility of a release, whose tables hold all columns of the data, and a linear model
+    on data and sets, from at most 4,000 records and 3 sets."""
+    hidden = {*release.decisions.drop, *release.decisions.ids, *release.synthesized}
+    kept = [c for c in release.predictors if c not in hidden and c in data.columns]
+    columns = [*kept, *release.synthesized]
+    n = len(data)
+    rows = np.sort(np.random.default_rng(1).choice(n, min(n, _ROWS), replace=False))
+    real = data[columns].iloc[rows]
+    sets = [table[columns].iloc[rows] for table in release.synthetic[:_SETS]]
+    near = [name for name in release.synthesized if is_number(real[name])]
+    tables, models, left_out = [], list[Section](), []
+    try:
+        risk = risk_summary(
+            real, sets, keys=columns, radius=dict.fromkeys(near, _WITHIN),
+            kind=dict.fromkeys(near, "relative"), rows_correspond=True,
+        )  # fmt: skip
+        tables.append(measure_table({"synthetic": risk.overall()}, "Risk: what an intruder finds."))
+        formulas = _formulas(real, near, columns)
+        found = utility_summary(
+            real, sets, columns=columns, formulas=formulas, n_permutations=_PERMUTATIONS, rng=1
+        )
+        tables.append(
+            measure_table({"synthetic": found.overall()}, "Utility: how near the sets are.")
+        )
+        models = [model_section(fit, "Regression coefficients") for fit in found.models]
+    except InvalidInput as error:
+        left_out.append([f"Not computed: {error}."])
+    shown = section(
+        "risk and utility", tables=tables, synthesized=release.synthesized, kept=kept,
+        within=100 * _WITHIN, rows=len(rows), sets=len(sets), fewer=len(rows) < n,
+    )  # fmt: skip
+    return [replace(shown, paragraphs=[*shown.paragraphs, *left_out]), *models]
+
+
+def _formulas(data: pd.DataFrame, numbers: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The first synthesized column of numbers by the main effects of others; none without one."""
+    varied = [name for name in numbers if data[name].nunique() > 1]
+    if not varied:
+        return []
+    terms = [
+        f"Q({name!r})"
+        for name in columns
+        if name != varied[0]
+        and data[name].nunique() > 1
+        and (is_number(data[name]) or data[name].nunique() <= _FEW_LEVELS)
+    ]
+    return [f"Q({varied[0]!r}) ~ {' + '.join(terms[:_PREDICTORS]) or '1'}"]
+
+
 def measure_table(overall: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
     """Measures in rows, versions in columns, each with both ends of its scale and its meaning."""
-    about = {MEASURES[name.split(",")[0]].about for each in overall.values() for name in each}
+    about = {MEASURES[name.split(",")[0]].about for values in overall.values() for name in values}
     ends = {"utility": ("As good as the data", "Useless"), "risk": ("No risk", "Data as they are")}
-    best, worst = ends[about.pop()]
-    return Table(
-        caption=caption or sentence("utility", "table"),
-        header=["Measure", *overall, best, worst, "What it is"],
-        rows=measure_rows(overall),
-    )
-
-
-def measure_rows(overall: Mapping[str, Mapping[str, float]]) -> list[list[Cell]]:
-    """Cells of `measure_table`."""
     rows: list[list[Cell]] = []
     explained: set[str] = set()
-    for name in dict.fromkeys(name for each in overall.values() for name in each):
+    for name in dict.fromkeys(name for values in overall.values() for name in values):
         key = name.split(",")[0]
         measure = MEASURES[key]
-        values = [judged_cell(name, each.get(name)) for each in overall.values()]
+        cells = [judged_cell(name, values.get(name)) for values in overall.values()]
         text = f"{measure.definition} Range: {measure.range}; {measure.direction}."
         if key in explained:
             text = f"{measure.direction[0].upper()}{measure.direction[1:]}."
         explained.add(key)
-        rows.append([measure_label(name), *values, measure.at_best, measure.at_worst, text])
-    return rows
+        rows.append([measure_label(name), *cells, measure.at_best, measure.at_worst, text])
+    return Table(
+        caption=caption or sentence("utility", "table"),
+        header=["Measure", *overall, *ends[about.pop()], "What it is"],
+        rows=rows,
+    )
 
 
 def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
+    """Distribution functions of the columns of numbers that changed, and their estimates."""
     distances = found.columns.distances
     if distances.empty:
-        return []
+        return [section("columns", mark=mark, same=[])]
     moved = distances[(distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])]
     same = [str(name) for name in distances["column"] if name not in set(moved["column"])]
     if moved.empty:
@@ -133,57 +195,38 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
     ]  # fmt: skip
 
 
+_OF_SET = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "specks", "null"]
+
+
 def _propensities(found: UtilitySummary, mark: str) -> Section:
     parts = {"logistic regression": found.logistic, "classification tree": found.cart}
-    rows = [
-        [f"{name}, set {place}", *(number_text(row[key]) for key in _SHOWN), str(row["null"])]
-        for name, part in parts.items()
-        for place, row in part.by_set.iterrows()
-    ]
-    header = ["Classifier", "pMSE", "chance mean", "chance sd", "ratio", "standardized", "chance"]
-    figure = figures.plot_propensities({name: part.propensities for name, part in parts.items()})
-    table = Table(header=header, rows=rows, numbers=True)
-    return section("propensities", figures=[figure], tables=[table], mark=mark)
-
-
-_SHOWN = ("pmse", "null_mean", "null_sd", "ratio", "standardised")
+    sets = pd.concat({name: part.by_set[_OF_SET] for name, part in parts.items()})
+    shown = sets.rename_axis(["classifier", "set"]).reset_index()
+    return section("propensities", tables=[frame_table(shown)], mark=mark)
 
 
 def _pairs(found: UtilitySummary, mark: str) -> Section:
     tables = found.one_and_two_way
     shown = tables.one_way.sort_values("ratio", ascending=False)["column"][:_MOST_COLUMNS]
     names = [name for name in tables.one_way["column"] if name in set(shown)]
-    rows = [
-        [f"{row.first} and {row.second}", *map(number_text, (row.ratio, row.total_variation))]
-        for row in tables.two_way.head(_MOST_PAIRS).itertuples(index=False)
-        if row.total_variation > 0
-    ]
-    table = Table(header=["Pair", "Table ratio", "Total variation"], rows=rows, numbers=True)
+    pairs = tables.two_way.head(_MOST_PAIRS)[["first", "second", "ratio", "total_variation"]]
+    pairs = pairs[pairs["total_variation"] > 0]
     return section(
         "pairs",
         figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
-        tables=[table] if rows else [],
+        tables=[frame_table(pairs)] if len(pairs) else [],
         mark=mark, measure=MEASURES["table_ratio"],
     )  # fmt: skip
 
 
-def _model(fit: ModelUtility, mark: str) -> Section:
-    figure = figures.plot_intervals(fit.intervals(), reference=DATA)
-    data, *sets = (f"{n:,}" for n in fit.n_used)
-    return section(
-        "model", figures=[figure], tables=[model_table(fit)], mark=mark, fit=fit, data=data,
-        sets=sets, rule=fit.rule.replace("_", " "), alike=set(sets) == {data},
-    )  # fmt: skip
-
-
-def model_table(
-    fit: ModelUtility, synthetic: str = "Synthetic", shown: Callable[[str], str] = str
-) -> Table:
-    """Coefficients of data and sets, under the heading `synthetic`, their overlap and standardized
-    difference; `shown` returns a term as people write it."""
+def model_section(fit: ModelUtility, heading: str) -> Section:
+    """Forest plot and table of an analyst's model: coefficients of data and sets, their overlap and
+    standardized difference."""
+    varied = fit.table[fit.table["upper"] > fit.table["lower"]].rename(index=plain_term)
+    drawn = [figures.plot_forest({"synthetic": varied[:_MOST_TERMS]})] if len(varied) else []
     rows = [
         [
-            shown(str(term)),
+            plain_term(term),
             interval_text(row, ""),
             interval_text(row, "synthetic_"),
             judged_cell("interval_overlap", row["interval_overlap"]),
@@ -191,6 +234,21 @@ def model_table(
         ]
         for term, row in fit.table.iterrows()
     ]
-    caption = sentence("model", "table")
-    header = ["Term", "Data", synthetic, "Interval overlap", "Standardized difference"]
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
+    header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardized difference"]
+    data, *sets = (f"{n:,}" for n in fit.n_used)
+    return section(
+        "model", figures=drawn, tables=[Table(header=header, rows=rows, numbers=True)],
+        heading=heading, fit=fit, formula=plain_formula(fit.formula), data=data, sets=sets,
+        rule=fit.rule.replace("_", " "), alike=set(sets) == {data}, terms=len(varied),
+    )  # fmt: skip
+
+
+def plain_formula(formula: str) -> str:
+    """The formula as people write it, names that need no quotes without them."""
+    return re.sub(r"Q\('([A-Za-z_]\w*)'\)", r"\1", formula)
+
+
+def plain_term(term: object) -> str:
+    """A term as people write it: "region = west" for "Q('region')[T.west]" or C(region)[T.west]."""
+    plain = re.sub(r"\bC\((\w+)\)(?=\[T\.)", r"\1", plain_formula(str(term)))
+    return re.sub(r"\[T\.(.*?)\]", r" = \1", plain)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -80,9 +79,7 @@ def render_notebook(
     body, _ = exporter.from_notebook_node(notebook)
     first = notebook.cells[0].source.splitlines() if notebook.cells else []
     title = first[0].lstrip("# ") if first else "Notebook"
-    return filled(
-        "notebook_template.html", title=title, body=_aligned(body), cells=digest(notebook.cells)
-    )
+    return filled("notebook_template.html", title=title, body=body, cells=digest(notebook.cells))
 
 
 def digest(cells: Iterable[Mapping[str, Any]]) -> str:
@@ -94,14 +91,3 @@ def digest(cells: Iterable[Mapping[str, Any]]) -> str:
 def _folder() -> Path:
     packaged = _PACKAGE / "notebooks"
     return packaged if packaged.is_dir() else _PACKAGE.parent / "notebooks"
-
-
-def _aligned(body: str) -> str:
-    """Mark data frames: those of numbers alone are set to the right, those with words are not."""
-
-    def marked(table: re.Match[str]) -> str:
-        words = re.search(r"<td>(?!NaN<|inf<|-inf<)[^<]*[A-Za-z]{2}", table.group())
-        kind = "words" if words else "numbers"
-        return table.group().replace('class="', f'class="{kind} ', 1)
-
-    return re.sub(r'<table [^>]*class=".*?</table>', marked, body, flags=re.DOTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,21 +22,14 @@ from pyhybrid.reports.page import (
     Card,
     Marked,
     Section,
+    facts_of_table,
     number_text,
     picture_of,
     rendered,
     section,
     sentence,
 )
-from pyhybrid.reports.verdicts import (
-    FAIR,
-    GOOD,
-    LIMITS,
-    POOR,
-    Judged,
-    judge_columns,
-    worst_of,
-)
+from pyhybrid.reports.verdicts import LIMITS, Judged, worst_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,17 +38,17 @@ _BINS, _LEVELS, _SETS, _ROWS = 24, 8, 3, 20_000
 _IN_FIRST = 0.75  # of the records: their picture shows one bar
 _FEW = 6  # columns whose cards show values
 _MOST_PAIRED, _LEAST_PAIRED = 30, 3
-_DISTANCES = ("max_ecdf", "total_variation")
 _MARGINALS = "NoisyMarginals"
 
 
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
-    named = [s.get("value", s) for s in _settings(release)]  # if values are missing
-    models = {str(s["model"]) for s in named if s.get("model")}
-    made = " and ".join(sorted(models)[:3]) if models else ""
-    by = f"{made} by {charge.mechanism}" if made and made != charge.mechanism else charge.mechanism
+    named = [step.settings for step in release.parts or (release,)]
+    models = {str(s.get("value", s).get("model")) for s in named}  # "value" if some are missing
+    models -= {"None", charge.mechanism}
+    made = " and ".join(sorted(models)[:3])
+    by = f"{made} by {charge.mechanism}" if made else charge.mechanism
     known = [*facts_of_table(table, *data.shape), by]
     return [*known, sets_in_words(charge.n_synthetic), f"{charge.cost}, {charge.kind}"]
 
@@ -64,32 +56,6 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
 def sets_in_words(number: int) -> str:
     """``1 synthetic set``, ``3 synthetic sets``."""
     return f"{number} synthetic {'sets' if number > 1 else 'set'}"
-
-
-def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> list[str]:
-    """The date, and the table: its name and size, as far as they are known."""
-    name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
-    return [
-        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{n_records:,} records{columns}",
-    ]
-
-
-def _settings(release: Release) -> list[Mapping[str, Any]]:
-    return [step.settings for step in release.parts or (release,)]
-
-
-def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
-    """Measures of each synthesized column, the worst first: by word, then by distance of the
-    distributions; none of a column that has none."""
-    found = judge_columns(release, data, release.synthesized)
-    order = {POOR: 0, FAIR: 1, GOOD: 2}
-
-    def place(measures: Sequence[Judged]) -> tuple[int, float]:
-        far = max((m.value for m in measures if m.measure in _DISTANCES), default=0.0)
-        return order[worst_of(m.word for m in measures)], -far
-
-    return dict(sorted(found.items(), key=lambda each: place(each[1])))
 
 
 def cards_of(
@@ -109,8 +75,8 @@ def cards_of(
                     small_figure(data[column], sets, large=alone),
                     alt=sentence("at a glance", "alt", column=column),
                 ),
-                word=worst_of(each.word for each in measures),
-                values=[(e.label, Marked(text=e.text, word=e.word)) for e in shown if few],
+                word=worst_of(m.word for m in measures),
+                values=[(m.label, Marked(text=m.text, word=m.word)) for m in shown if few],
             )
         )
     return cards
@@ -193,22 +159,23 @@ def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
         found = table_utility(reconcile_tables(data[columns].iloc[rows], sets)).matrix()
     except InvalidInput:
         return []
-    worst = np.dstack(np.unravel_index(np.argsort(-np.triu(found, 1), axis=None), found.shape))[0]
-    first, second = (
-        columns_of[k] for columns_of, k in zip([found.columns] * 2, worst[0], strict=True)
-    )
+    upper = np.triu(found.to_numpy(), 1)
+    i, j = divmod(int(upper.argmax()), len(upper))
+    worst: dict[str, Any] = {
+        "first": found.columns[i],
+        "second": found.columns[j],
+        "ratio": float(upper[i, j]),
+    }
     by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
-    ratio = float(found.to_numpy()[tuple(worst[0])])
-    name, worst_pair = "pairs at a glance", {"first": first, "second": second, "ratio": ratio}
     noisy, limits = release.charge.mechanism == _MARGINALS, LIMITS["table_ratio"]
-    said = rendered(name, "wrong", noisy=noisy, limits=limits, **worst_pair)
+    said = rendered("pairs at a glance", "wrong", noisy=noisy, limits=limits, **worst)
     figures = [plot_pairs(found.loc[by_worst, by_worst])]
-    made = section(name, figures=figures, bullets=said, **worst_pair)
+    made = section("pairs at a glance", figures=figures, bullets=said, **worst)
     shown = made.pictures[0]
     in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
     share = min(shown.share, 50 if len(found) < 12 else 75)
     pictures = [
-        replace(each, share=share, sorted_by=order)
-        for order, each in {"worst": shown, "table": in_table}.items()
+        replace(picture, share=share, sorted_by=order)
+        for order, picture in {"worst": shown, "table": in_table}.items()
     ]
     return [replace(made, pictures=pictures)]

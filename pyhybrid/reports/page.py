@@ -6,6 +6,7 @@ paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions o
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -95,6 +96,13 @@ class Section:
     code: bool = False
 
 
+def frame_table(frame: pd.DataFrame) -> Table:
+    """A data frame as people read it."""
+    rows = [[number_text(cell) for cell in row] for row in frame.itertuples(index=False)]
+    header = [str(name).replace("_", " ") for name in frame.columns]
+    return Table(header=header, rows=rows, numbers=True)
+
+
 def folded(heading: str, parts: Sequence[Section], *, level: int = 3) -> list[Section]:
     """One folded section of several, whose headings are of `level`; none of nothing."""
     below = [each if each.level > level else replace(each, level=level) for each in parts]
@@ -132,6 +140,15 @@ def render_page(
         "report_template.html", title=title, sections=sections, confidential=confidential,
         advice=advice, facts=facts, contents=contents if confidential and len(contents) > 3 else {},
     )  # fmt: skip
+
+
+def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> list[str]:
+    """The date, and the table: its name and size, as far as they are known."""
+    name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
+    return [
+        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
+        f"{name}{n_records:,} records{columns}",
+    ]
 
 
 def filled(template: str, **values: Any) -> str:

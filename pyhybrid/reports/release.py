@@ -24,12 +24,7 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.columns import (
-    by_predictor,
-    column_section,
-    lost_relations,
-    predictive_section,
-)
+from pyhybrid.reports.columns import by_predictor, column_section, lost_relations
 from pyhybrid.reports.fits import (
     bounds_by_weight,
     bounds_section,
@@ -37,11 +32,12 @@ from pyhybrid.reports.fits import (
     estimates_section,
     exact_section,
     reweighting_section,
+    told_section,
 )
-from pyhybrid.reports.opening import cards_of, facts_of, judged_columns, pairs_section
+from pyhybrid.reports.measures import measures_section
+from pyhybrid.reports.opening import cards_of, facts_of, pairs_section
 from pyhybrid.reports.page import (
     Cell,
-    Marked,
     Section,
     Table,
     folded,
@@ -53,9 +49,12 @@ from pyhybrid.reports.page import (
     setting_text,
     statement_sections,
 )
-from pyhybrid.reports.record_loss import loss_section, told_section
-from pyhybrid.reports.side_by_side import side_by_side
-from pyhybrid.reports.verdicts import limits_text, verdict_section
+from pyhybrid.reports.verdicts import (
+    judged_columns,
+    judged_table,
+    limits_text,
+    verdict_section,
+)
 
 
 def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
@@ -67,8 +66,8 @@ def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str
     checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
-    data = release.origin.data
-    named, plain = release.origin.table, baseline_of(release)
+    data, named = release.origin.data, release.origin.table
+    plain = baseline_of(release)
     pages = {"report.html": release_report(release, data, baseline=plain, table=named)}
     for place, (columns, step) in enumerate(release.steps.items(), start=1):
         title = f"Step {place} of {len(release.parts)}: {columns}"
@@ -106,54 +105,65 @@ def release_report(
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
     bounds and data, but not the seed. `baseline` is another release of the same columns of the same
     records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
-    statement = release.statement
     release = beside_data(release, data, baseline)
-    releases, said = _by_name(release, baseline), statement_sections(statement, level=3)
-    if release.parts:  # its steps have a table here
-        said = [each for each in said if not each.heading.startswith("Step ")]
-        said.append(section("steps elsewhere"))
-    statement_part = section("statement")
-    lost, judged = lost_relations(release, data), judged_columns(release, data)
-    pairs = pairs_section(release, data)
-    lost.update((("", ""), text) for each in pairs for text in each.bullets)
-    top = verdict_section(release, data, [*lost.values()])
-    limits = limits_text(each.measure for own in judged.values() for each in own)
+    releases = _by_name(release, baseline)
+    judged, pairs = judged_columns(release, data), pairs_section(release, data)
+    lost = [*lost_relations(release, data), *(text for part in pairs for text in part.bullets)]
+    top = verdict_section(release, judged, lost)
+    limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
-    beside = side_by_side(dict(reversed(releases.items())), data)
-    made = [*steps_section(release), *_convergence(release), _provenance(release)]
+    columns = {
+        key: {name: [table[name] for table in own.synthetic] for name in release.synthesized}
+        for key, own in releases.items()
+    }
+    marks = [judged_table(judged, "Column", {})] if judged else []
     sections = [
-        replace(top, cards=cards_of(judged, release, data), tables=(),
-                paragraphs=[[about], *top.paragraphs]),
-        *(replace(each, bullets=()) for each in pairs),
+        replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
+        *(replace(part, bullets=()) for part in pairs),
         *folded(
             "Each column",
             [
-                Section(tables=top.tables),
-                *(column_section(column, data, releases) for column in release.synthesized),
+                Section(tables=marks),
+                *(
+                    column_section(name, data[name], {k: r[name] for k, r in columns.items()})
+                    for name in release.synthesized
+                ),
                 *by_predictor(release, data),
-                *predictive_section(release),
             ],
         ),
         *(replace(part, folded=True) for part in estimates_section(release)),
-        *(replace(each, folded=True) for each in beside),
+        *folded("Risk and utility", measures_section(release, data)),
         *folded(
             "Privacy charge and single records",
-            [charge_section(releases), *told_section(releases), *loss_section(release),
-             *_fitted(release, releases)],
+            [charge_section(releases), *told_section(releases), *_fitted(release, releases)],
         ),
-        replace(statement_part, folded=True, parts=said),
-        *folded("How it was made", made),
-    ]  # fmt: skip
+        replace(section("statement"), folded=True, parts=_statement(release)),
+        *folded(
+            "How it was made", [*steps_section(release), *_convergence(release), _made(release)]
+        ),
+    ]
     return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
 
 
 def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None = None) -> Release:
     """The release with other columns as they are in the data: some are left out of what is
     published, or are numbers there, or text of a file."""
-    _check_records(release, data, baseline)
-    own = [table[list(release.synthesized)].set_axis(data.index) for table in release.synthetic]
-    return replace(release, synthetic=[joined(data, table) for table in own])
+    n, fitted = len(release.synthetic[0]), bool(release.confidential.alpha.size)
+    if len(data) != n:
+        raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
+    missing = [column for column in release.synthesized if column not in data.columns]
+    if missing:
+        raise InvalidInput(f"data must have the synthesized columns: {missing[0]!r} is not in it")
+    if baseline is not None and (
+        len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized
+    ):
+        raise InvalidInput("baseline must be a release of the same columns of the same records")
+    if baseline is not None and bool(baseline.confidential.alpha.size) != fitted:
+        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
+    columns = list(release.synthesized)
+    tables = [table[columns].set_axis(data.index) for table in release.synthetic]
+    return replace(release, synthetic=[joined(data, table) for table in tables])
 
 
 def public_report(release: Release) -> str:
@@ -164,24 +174,14 @@ def public_report(release: Release) -> str:
     )
 
 
-def _check_records(release: Release, data: pd.DataFrame, baseline: Release | None) -> None:
-    n = len(release.synthetic[0])
-    if len(data) != n:
-        raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
-    missing = [column for column in release.synthesized if column not in data.columns]
-    if missing:
-        raise InvalidInput(f"data must have the synthesized columns: {missing[0]!r} is not in them")
-    if baseline is None:
-        return
-    if len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized:
-        raise InvalidInput("baseline must be a release of the same columns of the same records")
-    if _is_fitted(baseline) != _is_fitted(release):
-        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
-
-
-def _is_fitted(release: Release) -> bool:
-    """False for a mechanism without record weights and bounds."""
-    return release.confidential.alpha.size > 0
+def _statement(release: Release) -> list[Section]:
+    """The statement; steps of a sequence have a table of their own instead."""
+    parts = statement_sections(release.statement, level=3)
+    if not release.parts:
+        return parts
+    return [part for part in parts if not part.heading.startswith("Step ")] + [
+        section("steps elsewhere")
+    ]
 
 
 def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
@@ -195,14 +195,12 @@ def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
 
 def _fitted(release: Release, releases: Mapping[str, Release]) -> list[Section]:
     """Bounds and weights of a fitted release, and how they were found."""
-    if not _is_fitted(release):
-        return []
     kept = release.confidential
+    if not kept.alpha.size:
+        return []
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
-    figure = figures.plot_weights(
-        {name: each.confidential.alpha for name, each in releases.items()}
-    )
+    figure = figures.plot_weights({name: r.confidential.alpha for name, r in releases.items()})
     sections = [
         bounds_section("bounds", releases, bound=bound, efficiency=efficiency),
         section(
@@ -223,7 +221,7 @@ def _convergence(release: Release) -> list[Section]:
     return [] if found is None else [convergence_section({release.charge.mechanism: found})]
 
 
-def _provenance(release: Release) -> Section:
+def _made(release: Release) -> Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
@@ -249,32 +247,27 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
     }
 
 
-_OF_RHO = {"delta", "rho"}
-_CHARGE_FIELDS = (
-    "mechanism", "epsilon", "accounting", "delta", "rho", "epsilon_published",
-    "epsilon_lipschitz", "epsilon_range", "mu", "kind", "relation", "n_synthetic",
-    "n_draws_released", "bound", "n_draws", "draw_quantile", "cap", "safety_factor",
-    "density_above_one", "converged",
-)  # fmt: skip
+_OF_NOISE = {"delta", "rho"}
 
 
 def charge_section(releases: Mapping[str, Release]) -> Section:
-    """The table of the charges, the last release first."""
+    """The table of the charges, the last release first: what is of use for these, explained."""
     charges = [release.charge for release in releases.values()][::-1]
     fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
     stepped = any(release.parts for release in releases.values())
     of_fits, about = meanings("charge of fits"), meanings("charge")
     if not fitted:
         about |= meanings("charge of steps" if stepped else "charge without a fit")
-    hidden = set()
-    if not (fitted or stepped):
-        hidden |= set(of_fits)
     noisy = any(charge.accounting == "zcdp" for charge in charges)
-    hidden = hidden - _OF_RHO if noisy else hidden | {"rho"}
+    if fitted or stepped:
+        about |= of_fits
+    elif noisy:
+        about |= {name: of_fits[name] for name in _OF_NOISE if name in of_fits}
+    if not noisy:
+        del about["rho"]
     rows = [
-        [field, *(_charge_text(field, charge) for charge in charges), {**about, **of_fits}[field]]
-        for field in _CHARGE_FIELDS
-        if field not in hidden
+        [field, *(_charge_text(field, charge) for charge in charges), text]
+        for field, text in about.items()
     ]
     header = ["Quantity", *list(releases)[::-1], "What it is"]
     return section("charges", tables=[Table(header=header, rows=rows)])
@@ -287,68 +280,29 @@ def _charge_text(field: str, charge: PrivacyCharge) -> str:
     return "–" if value is None else str(value)
 
 
-_HEADER = ("Column", "Mechanism", "Model", "Epsilon", "Bound, nats", "Mean weight", "R-hat",
-           "Effective sample", "Divergent", "Seconds")  # fmt: skip
+_STEP = ("Column", "Formula", "Model", "Mechanism", "Epsilon", "Bound, nats", "Mean weight",
+         "R-hat", "Divergent", "Seconds")  # fmt: skip
 
 
 def steps_section(release: Release) -> list[Section]:
     """The table of the steps, in their order; none of a release of one step."""
     if not release.parts:
         return []
-    first, *others = (_settings(step) for step in release.parts)
-    alike = {k: v for k, v in first.items() if all(other.get(k) == v for other in others)}
-    common = {k: v for k, v in alike.items() if k not in _OWN_COLUMNS}
-    charges = [_step_charge(columns, step) for columns, step in release.steps.items()]
-    settings = [_step_settings(columns, step, common) for columns, step in release.steps.items()]
-    header = ["Column", "Formula", "Program", "Weights", "Draws", "Other settings"]
-    tables = Table(header=_HEADER, rows=charges, numbers=True), Table(header=header, rows=settings)
-    return [section("steps", tables=tables, shared=_in_words(common))]
+    rows = [_step_cells(columns, step) for columns, step in release.steps.items()]
+    return [section("steps", tables=[Table(header=_STEP, rows=rows, numbers=True)])]
 
 
-_OWN_COLUMNS = ("formula", "model", "mechanism")
-Settings = dict[str, str]
-
-
-def _settings(step: ReleaseRecord) -> Settings:
-    """Settings as people write them, without those that were not given."""
-    shown = {name: setting_text(value) for name, value in step.settings.items()}
-    return {name: text for name, text in shown.items() if text != number_text(None)}
-
-
-def _in_words(settings: Settings) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in settings.items())
-
-
-def _step_settings(columns: str, step: ReleaseRecord, common: Settings) -> list[Cell]:
-    made_by, alpha, settings = step.provenance, step.confidential.alpha, _settings(step)
-    program, chains = "–", "–"
-    if isinstance(made_by, Provenance):
-        program = f"{made_by.program}.stan" if made_by.program else "–"
-        chains = f"{made_by.settings.chains} chains of {made_by.settings.draws:,}"
-    other = {k: v for k, v in settings.items() if k not in common and k not in _OWN_COLUMNS}
-    weights = f"{alpha.min():.3f} to {alpha.max():.3f}" if alpha.size else "–"
-    formula = settings.get("formula", "–")
-    return [columns, formula, program, weights, chains, _in_words(other) or "–"]
-
-
-def _step_charge(columns: str, step: ReleaseRecord) -> list[Cell]:
-    kept, made, found = step.confidential, step.provenance, step.diagnostics
-    fit: list[Cell] = ["–", "–", "–"]
-    if found is not None:
-        rhat = number_text(found.max_rhat)
-        fit = [
-            rhat if found.converged else Marked(text=rhat, word="POOR"),
-            f"{found.min_ess_bulk:,.0f}",
-            number_text(found.n_divergent),
-        ]
-    seconds = isinstance(made, Provenance) and made.seconds > 0
+def _step_cells(columns: str, step: ReleaseRecord) -> list[Cell]:
+    alpha, made, found = step.confidential.alpha, step.provenance, step.diagnostics
     return [
         columns,
-        step.charge.mechanism,
+        str(step.settings.get("formula", "–")),
         str(step.settings.get("model", "–")),
+        step.charge.mechanism,
         epsilon_text(step.charge.epsilon),
-        number_text(kept.lipschitz_bound),
-        f"{kept.alpha.mean():.3f}" if kept.alpha.size else "–",
-        *fit,
-        f"{made.seconds:.2f}" if seconds and isinstance(made, Provenance) else "–",
+        number_text(step.confidential.lipschitz_bound),
+        f"{alpha.mean():.3f}" if alpha.size else "–",
+        "–" if found is None else number_text(found.max_rhat),
+        "–" if found is None else number_text(found.n_divergent),
+        f"{made.seconds:.2f}" if isinstance(made, Provenance) else "–",
     ]

@@ -1,4 +1,4 @@
-"""How good synthetic data are, in words, and the top of each page. CONFIDENTIAL.
+"""How good synthetic data are: numbers with their limits, and the top of each page. CONFIDENTIAL.
 
 Every measure has two limits: up to the first a value is good, beyond the second it is poor. The
 limits of ratios, interval overlap and standardized difference follow samples of the same size
@@ -11,29 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.imputation import naming_share
 from pyhybrid.measures.combining import combine_partially_synthetic
 from pyhybrid.measures.estimates import max_ecdf
-from pyhybrid.measures.matching import MatchingRisk
-from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.checklist import COUNTED
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
 from pyhybrid.studies.comparing.comparison import DATA, Comparison, outcome_of
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
+WORDS = (POOR, FAIR, GOOD)
 
 LIMITS: Mapping[str, tuple[float, float]] = {
     "interval_overlap": (0.7, 0.2),
@@ -48,26 +44,41 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 
 _NEAR_0 = 0.1  # deviations: the error of a smaller mean is given in deviations
 _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
-_MOST_SETS = 3
+_MOST_SETS, _MOST_POOR = 3, 3
+_DISTANCES = ("max_ecdf", "total_variation")
+_NOTHING_WRONG = "The checks of this page found nothing wrong."
+_ROUNDED = 0.99  # epsilons are rounded up
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`), what it is called
-    and of what it is, and how good it is; an error may be `in_deviations`. Confidential."""
+    """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`) and what it is called
+    and of what it is; an error may be `in_deviations`. Confidential."""
 
     measure: str
     label: str
     value: float
-    word: str
     in_deviations: bool = False
+
+    @property
+    def word(self) -> str:
+        """How good it is; empty for a value that is none."""
+        return word_of(self.measure, self.value)
 
     @property
     def text(self) -> str:
         """The value as people write it: an error in percent, the others with two digits."""
+        if np.isnan(self.value):
+            return "–"
         if self.measure == "mean_error":
-            return _error_text(self.value, self.in_deviations)
+            percent = f"{self.value:.1%}" if self.value < 1 else f"{self.value:,.0%}"
+            return f"{self.value:.2f} deviations" if self.in_deviations else percent
         return number_text(self.value) if abs(self.value) >= 100 else f"{self.value:.2f}"
+
+    @property
+    def cell(self) -> Cell:
+        """The value with its word."""
+        return Marked(text=self.text, word=self.word) if self.word else self.text
 
 
 def word_of(measure: str, value: float) -> str:
@@ -81,6 +92,28 @@ def word_of(measure: str, value: float) -> str:
     if sign * value <= sign * good:
         return GOOD
     return POOR if sign * value > sign * poor else FAIR
+
+
+def worst_of(words: Iterable[str]) -> str:
+    """The worst of the words; empty for none."""
+    present = set(words)
+    return next((word for word in WORDS if word in present), "")
+
+
+def limit_texts(measure: str) -> tuple[str, str]:
+    """The two limits of a measure in print."""
+    form = ".0%" if measure == "mean_error" else "g"
+    good, poor = LIMITS[measure]
+    return f"{good:{form}}", f"{poor:{form}}"
+
+
+def limits_text(measures: Iterable[str]) -> str:
+    """What the words mean: the limits of these measures."""
+    each = ", ".join(
+        f"{MEASURES[name].title} {' and '.join(limit_texts(name))}"
+        for name in dict.fromkeys(measures)
+    )
+    return sentence("verdict", "limits", each=each) if each else ""
 
 
 def judged_cell(name: str, value: float | None, text: str | None = None) -> Cell:
@@ -97,66 +130,74 @@ def measure_label(name: str) -> str:
     return MEASURES[measure].title + (f",{rest}" if rest else "")
 
 
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names with commas between, so many at `most`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:
     """Measures of one synthesized column, in the data and in each set: of its mean and
     distribution, or of its shares."""
     if not is_number(data):
         shares = shares_of(data, {"": sets}, most=None)
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
-        return (_judged("total_variation", "total variation of shares", float(distance)),)
-    found = judge_sets(_values(data), [_values(each) for each in sets])
-    gone = np.array([each.isna().mean() for each in (data, *sets)])
-    if not gone.any():
-        return found
-    off = float(np.abs(gone[1:] - gone[0]).mean())
-    return (*found, _judged("total_variation", "error of the share missing", off))
+        return (_judged("total_variation", "total variation of shares", distance),)
+    judged = judge_sets(_values(data), [_values(column) for column in sets])
+    missing = np.array([column.isna().mean() for column in (data, *sets)])
+    if not missing.any():
+        return judged
+    off = np.abs(missing[1:] - missing[0]).mean()
+    return (*judged, _judged("total_variation", "error of the share missing", off))
 
 
-def judge_columns(
-    release: Release, data: pd.DataFrame, columns: Iterable[str]
-) -> dict[str, tuple[Judged, ...]]:
-    """`judge_outcome` of each of these columns that has measures."""
-    own = {c: judge_outcome(data[c], [t[c] for t in release.synthetic]) for c in columns}
-    return {column: measures for column, measures in own.items() if measures}
+def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
+    """`judge_outcome` of each synthesized column that has measures, the worst first: by word, then
+    by distance of the distributions."""
+    judged = {
+        column: judge_outcome(data[column], [table[column] for table in release.synthetic])
+        for column in release.synthesized
+    }
+
+    def place(column: str) -> tuple[int, float]:
+        far = max((m.value for m in judged[column] if m.measure in _DISTANCES), default=0.0)
+        return WORDS.index(worst_of(m.word for m in judged[column]) or GOOD), -far
+
+    return {column: judged[column] for column in sorted(judged, key=place) if judged[column]}
 
 
 def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
     """`judge_outcome` of finite numbers: of their mean, and of the first sets' distribution."""
-    if min(data.size, *(each.size for each in sets)) < 2:
+    if min(data.size, *(values.size for values in sets)) < 2:
         return ()
-    found: list[Judged] = []
+    judged: list[Judged] = []
     error = float(data.std(ddof=1) / np.sqrt(data.size))
     mean, ends = _mean_of_sets(sets)
     if data.any():
-        off, near = mean_error(mean, data.mean(), data.std())
-        found.append(replace(_judged("mean_error", "error of the mean", off), in_deviations=near))
+        judged.append(judge_mean(mean, data.mean(), data.std()))
     if error > 0:
-        gap = float(standardised_difference(data.mean(), mean, error))
-        found.append(_judged("standardised_difference", "standardized difference", gap))
-        own = data.mean() + _NORMAL * error * np.array([-1.0, 1.0])
+        gap = standardised_difference(data.mean(), mean, error)
+        judged.append(_judged("standardised_difference", "standardized difference", gap))
+        interval = data.mean() + _NORMAL * error * np.array([-1.0, 1.0])
         if ends[0] < ends[1]:
-            overlap = float(interval_overlap(own, ends))
-            found.append(_judged("interval_overlap", "interval overlap", overlap))
-    distance = float(np.mean([max_ecdf(data, each) for each in sets[:_MOST_SETS]]))
-    return (*found, _judged("max_ecdf", "max-ECDF", distance))
+            overlap = interval_overlap(interval, ends)
+            judged.append(_judged("interval_overlap", "interval overlap", overlap))
+    distance = np.mean([max_ecdf(data, values) for values in sets[:_MOST_SETS]])
+    return (*judged, _judged("max_ecdf", "max-ECDF", distance))
 
 
-def mean_error(made: float, mean: float, deviation: float) -> tuple[float, bool]:
-    """The error of a mean as a share of it, or, and then True, in deviations of the column where
-    the mean is near 0."""
+def judge_mean(made: float, mean: float, deviation: float) -> Judged:
+    """The error of a mean as a share of it, or in deviations of the column where it is near 0."""
     near = abs(mean) < _NEAR_0 * deviation
-    return float(abs(made - mean) / ((deviation if near else abs(mean)) or np.nan)), near
-
-
-def _error_text(off: float, in_deviations: bool) -> str:
-    percent = "–" if np.isnan(off) else f"{off:.1%}" if off < 1 else f"{off:,.0%}"
-    return f"{off:.2f} deviations" if in_deviations else percent
+    off = float(abs(made - mean) / ((deviation if near else abs(mean)) or np.nan))
+    label = "error of the mean"
+    return Judged(measure="mean_error", label=label, value=off, in_deviations=near)
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
     """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set as of data."""
-    means = [float(each.mean()) for each in sets]
-    variances = [float(each.var(ddof=1)) / each.size for each in sets]
+    means = [float(values.mean()) for values in sets]
+    variances = [float(values.var(ddof=1)) / values.size for values in sets]
     if len(sets) == 1:
         half = _NORMAL * np.sqrt(variances[0])
         return means[0], means[0] + half * np.array([-1.0, 1.0])
@@ -166,9 +207,8 @@ def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
     return float(combined.estimate), combined.interval()
 
 
-def _judged(measure: str, label: str, value: float) -> Judged:
-    assert measure in MEASURES
-    return Judged(measure=measure, label=label, value=value, word=word_of(measure, value))
+def _judged(measure: str, label: str, value: Any) -> Judged:
+    return Judged(measure=measure, label=label, value=float(value))
 
 
 def is_number(column: pd.Series) -> bool:
@@ -186,167 +226,127 @@ def _values(column: pd.Series) -> FloatArray:
     return np.asarray(numbers[np.isfinite(numbers)])
 
 
-_NOTHING_WRONG = "The checks of this page found nothing wrong."
-_MOST_NAMED = 4  # if all have one word
-_MOST_POOR = 3  # columns that have a sentence each
-_ROUNDED = 0.99  # epsilons are rounded up
-_TELLS = 0.1  # of an attribute risk above that without the keys
-
-
-def _in_short(
-    name: str, said: dict[str, str], wrong: list[str], tables: Sequence[Table] = (), **values: Any
+def in_short(
+    name: str,
+    judged: Mapping[str, Sequence[Judged]],
+    wrong: Iterable[str] = (),
+    said: Mapping[str, str] | None = None,
+    **values: Any,
 ) -> Section:
-    """The section that a page opens with: the guarantee, further sentences after a bold word,
-    what looks wrong (``wrong`` of the name's words, and what is given), tables."""
-    sentences = {"Guarantee. ": sentence(name, "promised", **values), **said}
-    bullets = [*wrong, *rendered(name, "wrong", **values)]
+    """The section that a page opens with: the guarantee (``promised`` of the name's words), further
+    sentences after a bold word, which of what is `judged` is good and which not, and what is wrong:
+    POOR values beside their limits, ``wrong`` of the words, and what is given."""
+    sentences = {"Guarantee. ": sentence(name, "promised", **values), **(said or {})}
+    if judged:
+        sentences["How good. "] = _by_word(judged)
+    poor = {
+        name: ", ".join(
+            f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
+            for one in measures
+            if one.word == POOR
+        )
+        for name, measures in judged.items()
+    }
+    named = [f"{name} is POOR: {text}." for name, text in poor.items() if text]
+    if len(named) > _MOST_POOR:  # each is marked in a table
+        named = [sentence("verdict, all poor", poor=len(named), of=len(judged))]
+    bullets = [*named, *wrong, *rendered(name, "wrong", **values)]
     return Section(
         heading="In short",
         paragraphs=[["", opening, text] for opening, text in sentences.items()],
         bullets=bullets or [_NOTHING_WRONG],
-        tables=tables,
     )
 
 
-def verdict_section(release: Release, data: pd.DataFrame, lost: Sequence[str] = ()) -> Section:
+def _by_word(judged: Mapping[str, Sequence[Judged]]) -> str:
+    """ "Good: LW, CW. POOR: SW.", by the worst word of each."""
+    worst = {
+        name: worst_of(measure.word for measure in measures) for name, measures in judged.items()
+    }
+    parts = []
+    for word in reversed(WORDS):
+        names = [name for name in judged if worst[name] == word]
+        if names:
+            parts.append(f"{word[0].upper()}{word[1:]}: {listed(names)}.")
+    return " ".join(parts) or "Nothing that has limits could be computed."
+
+
+def judged_table(
+    judged: Mapping[str, Sequence[Judged]], first: str, beside: Mapping[str, Sequence[str]]
+) -> Table:
+    """A row for each name, with columns `beside` it, and a column for each measure with limits."""
+    labels = {m.label: m.measure for measures in judged.values() for m in measures}
+    heads = []
+    for label, measure in labels.items():
+        good, poor = limit_texts(measure)
+        heads.append(f"{label[0].upper()}{label[1:]} (good to {good}, POOR beyond {poor})")
+    rows = []
+    for place, (name, measures) in enumerate(judged.items()):
+        cells = {measure.label: measure.cell for measure in measures}
+        others = [column[place] for column in beside.values()]
+        rows.append([name, *others, *(cells.get(label, "–") for label in labels)])
+    header = [first, *beside, *heads]
+    return Table(caption=sentence("verdict", "table"), header=header, rows=rows, numbers=True)
+
+
+def verdict_section(
+    release: Release, judged: Mapping[str, Sequence[Judged]], lost: Sequence[str] = ()
+) -> Section:
     """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
-    judged = judge_columns(release, data, release.synthesized)
-    poor = {
-        column: ", ".join(f"{each.label} {each.text}" for each in measures if each.word == POOR)
-        for column, measures in judged.items()
-    }
-    wrong = [sentence("verdict, poor", column=c, poor=text) for c, text in poor.items() if text]
-    if len(wrong) > _MOST_POOR:  # each is marked in a table
-        wrong = [sentence("verdict, all poor", poor=len(wrong), columns=len(judged))]
-    censored, found = release.confidential.censored, release.diagnostics
-    top = _in_short(
+    censored, diagnostics = release.confidential.censored, release.diagnostics
+    return in_short(
         "verdict",
-        {"How good. ": _how_good(judged)},
-        wrong,
-        [_judged_table(judged)] if judged else [],
+        judged,
+        lost,
         charge=release.charge,
         strict=release.charge.kind == STRICT,
-        converged=release.charge.converged and (found is None or found.converged),
+        converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
     )
-    if not lost:
-        return top
-    said = [] if top.bullets == [_NOTHING_WRONG] else top.bullets
-    return replace(top, bullets=[*said, *lost])
 
 
-def _how_good(judged: Mapping[str, Sequence[Judged]]) -> str:
-    worst = {column: worst_of(each.word for each in own) for column, own in judged.items()}
-    if not worst:
-        return "No synthesized column could be compared with the data."
-    parts = []
-    for word, text in (
-        (GOOD, "all measures within their first limits"),
-        (FAIR, "a measure between its limits; usable for many purposes"),
-        (POOR, "a measure beyond its second limit"),
-    ):
-        columns = [column for column, own in worst.items() if own == word]
-        if columns:
-            parts.append(f"{word[0].upper()}{word[1:]} ({text}): {listed(columns)}.")
-    return " ".join(parts)
+def judged_candidates(comparison: Comparison) -> dict[str, list[Judged]]:
+    """By mechanism, error and interval overlap of the mean, or total variation of the shares."""
+    ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
+    truth, names = ends.loc[DATA], list(comparison.releases)
+    if "mean" not in truth.index:
+        off = {name: (ends.loc[name] - truth)["estimate"].abs().sum() / 2 for name in names}
+        return {k: [_judged("total_variation", "total variation of shares", v)]
+                for k, v in off.items()}  # fmt: skip
+    deviation = float(outcome_of(comparison.session.bound).spread()[0])
+    judged = {}
+    for name in names:
+        was, now = truth.loc["mean"], ends.loc[name].loc["mean"]
+        lengths = [was["upper"] - was["lower"], now["upper"] - now["lower"]]
+        pairs = [row[["lower", "upper"]].to_numpy(dtype=np.float64) for row in (was, now)]
+        overlap = interval_overlap(*pairs) if min(lengths) > 0 else np.nan
+        judged[name] = [
+            judge_mean(now["estimate"], was["estimate"], deviation),
+            _judged("interval_overlap", "interval overlap of the mean", overlap),
+        ]
+    return judged
 
 
-def worst_of(words: Iterable[str]) -> str:
-    """The worst of the words; empty for none."""
-    present = set(words)
-    return next((word for word in (POOR, FAIR, GOOD) if word in present), "")
-
-
-def _judged_table(judged: Mapping[str, Sequence[Judged]]) -> Table:
-    labels = list(dict.fromkeys(each.label for measures in judged.values() for each in measures))
-    rows = []
-    for column, measures in judged.items():
-        cells: dict[str, Cell] = {
-            each.label: Marked(text=each.text, word=each.word) for each in measures
-        }
-        rows.append([column, *(cells.get(label, "–") for label in labels)])
-    caption = sentence("verdict", "table")
-    return Table(caption=caption, header=["Column", *labels], rows=rows, numbers=True)
-
-
-def limits_text(measures: Iterable[str]) -> str:
-    """What the words mean: the limits of these measures."""
-    named = {"total_variation": "total variation or error of the share missing"}
-    each = ", ".join(
-        f"{named.get(name, MEASURES[name].title)} {good:{form}} and {poor:{form}}"
-        for name in dict.fromkeys(measures)
-        for good, poor in [LIMITS[name]]
-        for form in [".0%" if name == "mean_error" else "g"]
-    )
-    return sentence("verdict", "limits", each=each) if each else ""
-
-
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names with commas between, so many at `most`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
-
-
-def curve_verdict(curve: RiskUtilityCurve) -> Section:
-    """Which weights are nearer to the data at equal epsilon, and how near."""
-    table = curve.table
-    points = table[table["mechanism"] != "Unweighted"]
-    pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
-    words = {
-        f"{row.mechanism} ({row.scale:g}, {row.shift:g})": word_of("max_ecdf", row.max_ecdf)
-        for row in points.itertuples(index=False)
+def comparison_verdict(comparison: Comparison) -> Section:
+    """Epsilon of each mechanism, and how near its estimates are to those of the data."""
+    judged, releases = judged_candidates(comparison), comparison.releases
+    costs = {name: release.charge.epsilon for name, release in releases.items()}
+    cheapest = min(costs, key=lambda name: costs[name])
+    wrong = [
+        f"{name} has NOT CONVERGED: its epsilon may be too small."
+        for name, release in releases.items()
+        if not release.charge.converged
+    ]
+    section = in_short(
+        "verdict of a comparison", judged, wrong, epsilon=epsilon_text(costs[cheapest]),
+        cheapest=cheapest,
+    )  # fmt: skip
+    beside = {
+        "Weights": [weights_of(release) for release in releases.values()],
+        "Epsilon": [epsilon_text(cost) for cost in costs.values()],
     }
-    values: dict[str, Any] = {
-        "equal": _equal(points).all(),
-        "ahead": int((pairs["LW"] < pairs["SW"]).sum()),
-        "pairs": len(pairs),
-        "low": epsilon_text(float(points["epsilon"].min())),
-        "high": epsilon_text(float(points["epsilon"].max())),
-        "counted": COUNTED["lipschitz"],
-        "unconverged": int((~table["converged"]).sum()),
-        "poor": sum(word == POOR for word in words.values()),
-        "points": len(words),
-    }
-    said = {
-        "Which weights. ": sentence("verdict of a curve", "which", **values),
-        "How good. ": f"By max-ECDF, points with (scale, shift). {_by_word(words)}",
-    }
-    wrong = [*_mean_lost(table), *_costs_unlike(table)]
-    return _in_short("verdict of a curve", said, wrong, **values)
-
-
-def _mean_lost(table: pd.DataFrame) -> list[str]:
-    """Which weights take the mean further from the data than the unweighted fit, beyond chance."""
-    plain = table[table["mechanism"] == "Unweighted"].iloc[0]
-    sentences = []
-    for name, points in table[table["mechanism"] != "Unweighted"].groupby("mechanism"):
-        further = points["error_mean"] - plain["error_mean"]
-        chance = _NORMAL * np.hypot(points["error_mean_se"], plain["error_mean_se"])
-        lost = int((further > chance).sum())
-        if lost:
-            sentences.append(sentence("mean lost", name=name, lost=lost, points=len(points)))
-    return sentences
-
-
-def _equal(points: pd.DataFrame) -> pd.Series:
-    """Of each point of a curve, whether its epsilon is that of LW beside it."""
-    return points["bound_ratio"] >= _ROUNDED * NEAR
-
-
-def _costs_unlike(table: pd.DataFrame) -> list[str]:
-    """Where the curve has no pair of equal epsilons, and where weights cost more than none."""
-    plain, points = table.iloc[0], table.iloc[1:]
-    vector, less = points[points["mechanism"] == "LW"], points[~_equal(points)]
-    return rendered(
-        "costs unlike",
-        cost=epsilon_text(plain["epsilon"]),
-        dear=int((vector["epsilon"] > plain["epsilon"]).sum()),
-        points=len(vector),
-        less=len(less),
-        low=100 * less["bound_ratio"].min(),
-        high=100 * less["bound_ratio"].max(),
-    )
+    return replace(section, tables=[judged_table(judged, "Mechanism", beside)])
 
 
 def weights_of(release: Release) -> str:
@@ -354,210 +354,70 @@ def weights_of(release: Release) -> str:
     return f"{release.charge.mechanism}{', re-weighted' if release.reweighted else ''}"
 
 
-def comparison_verdict(comparison: Comparison) -> Section:
-    """Epsilon of each mechanism, and how near its estimates are to those of the data."""
-    ends = comparison.estimates.set_index(["source", "statistic"])[["estimate", "lower", "upper"]]
-    of_numbers = "mean" in ends.loc[DATA].index
-    outcome = outcome_of(comparison.session.bound)
-    of = partial(_of_mean, deviation=float(outcome.spread()[0])) if of_numbers else _of_shares
-    cells = {name: of(ends.loc[DATA], ends.loc[name]) for name in comparison.releases}
-    measures = _OF_MEAN if of_numbers else _OF_SHARES
-    words = {name: worst_of(cell.word for cell in own) for name, own in cells.items()}
-    costs = {name: release.charge.epsilon for name, release in comparison.releases.items()}
-    ways = dict.fromkeys(COUNTED.get(way, "") for way in comparison.table["accounting"])
-    said = sentence("verdict of a comparison", "table", counted=" and ".join(filter(None, ways)))
-    table = Table(
-        caption=f"{said} {limits_text(measures.values())}",
-        header=["Mechanism", "Weights", "Epsilon", *measures],
-        rows=[
-            [name, weights_of(comparison.releases[name]), epsilon_text(cost), *cells[name]]
-            for name, cost in costs.items()
-        ],
-        numbers=True,
-    )
-    wrong = [
-        f"{name} has NOT CONVERGED: its epsilon may be too small."
-        for name, release in comparison.releases.items()
-        if not release.charge.converged
-    ]
-    wrong += _poor(cells, measures)
-    wrong += _costs_more(comparison)
-    cheapest = min(costs, key=lambda name: costs[name])
-    return _in_short(
-        "verdict of a comparison", {"How good. ": _by_word(words)}, wrong, [table],
-        epsilon=epsilon_text(costs[cheapest]), cheapest=cheapest,
-    )  # fmt: skip
-
-
-def _poor(found: Mapping[str, Sequence[Marked]], measures: Iterable[str]) -> list[str]:
-    """A sentence for each mechanism with measures that are POOR, which names them."""
-    sentences = []
-    for name, cells in found.items():
-        poor = [
-            f"{what[0].lower()}{what[1:]} {cell.text}"
-            for what, cell in zip(measures, cells, strict=True)
-            if cell.word == POOR
+def curve_verdict(curve: RiskUtilityCurve) -> Section:
+    """Which weights are nearer to the data at equal epsilon, and how near."""
+    table = curve.table
+    points = table[table["mechanism"] != "Unweighted"]
+    pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
+    judged = {
+        f"{row.mechanism} ({row.scale:g}, {row.shift:g})": [
+            _judged("max_ecdf", "max-ECDF", row.max_ecdf)
         ]
-        if poor:
-            sentences.append(f"{name}: {', '.join(poor)} (POOR).")
-    return sentences
-
-
-def _costs_more(comparison: Comparison) -> list[str]:
-    """Re-weighted candidates that cost more than the same weights before."""
-
-    def before(release: Release) -> dict[str, object]:
-        return {k: v for k, v in release.settings.items() if k != "reweighting"}
-
-    return [
-        sentence(
-            "costs more",
-            name=name,
-            other=other,
-            most=epsilon_text(release.charge.epsilon),
-            least=epsilon_text(plain.charge.epsilon),
-            counted=COUNTED.get(release.charge.accounting, "by the cap"),
-        )
-        for name, release in comparison.releases.items()
-        for other, plain in comparison.releases.items()
-        if release.reweighted is not None and plain.reweighted is None
-        if release.charge.epsilon > plain.charge.epsilon and before(release) == before(plain)
-    ]
+        for row in points.itertuples(index=False)
+    }
+    values: dict[str, Any] = {
+        "equal": bool((points["bound_ratio"] >= _ROUNDED * NEAR).all()),
+        "ahead": int((pairs["LW"] < pairs["SW"]).sum()),
+        "pairs": len(pairs),
+        "low": epsilon_text(float(points["epsilon"].min())),
+        "high": epsilon_text(float(points["epsilon"].max())),
+        "unconverged": int((~table["converged"]).sum()),
+    }
+    which = sentence("verdict of a curve", "which", **values)
+    return in_short("verdict of a curve", judged, (), {"Which weights. ": which}, **values)
 
 
 def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
     """How many measures of each version are good, fair and poor, and which are poor."""
-    said, wrong = {}, []
-    for name, found in summaries.items():
-        overall = found.overall()
-        words = {key: word for key, value in overall.items() if (word := word_of(key, value))}
-        counts = ", ".join(
-            f"{sum(word == each for word in words.values())} {each}" for each in (GOOD, FAIR, POOR)
-        )
-        said["How good. " if len(summaries) == 1 else f"{name}. "] = (
-            f"Of {len(words)} measures that have limits: {counts}."
-        )
-        mark = "" if len(summaries) == 1 else f"{name}: "
-        wrong += [
-            f"{mark}{measure_label(key)}{_which(found, key)} is {number_text(overall[key])} (POOR)."
-            for key, word in words.items()
-            if word == POOR
+    judged, said = {}, {}
+    for name, summary in summaries.items():
+        judged[name] = [
+            _judged(key.split(",")[0], f"{measure_label(key)}{_which(summary, key)}", value)
+            for key, value in summary.overall().items()
+            if word_of(key, value)
         ]
-    return _in_short("verdict of utility", said, wrong)
+        words = [measure.word for measure in judged[name]]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in reversed(WORDS))
+        said[f"{name}. "] = f"Of {len(words)} measures that have limits: {counts}."
+    return in_short("verdict of utility", judged, (), said)
 
 
-def _which(found: UtilitySummary, key: str) -> str:
+def _which(summary: UtilitySummary, key: str) -> str:
     """Name of the column, or pair, that a measure's worst value is of: " (income)"."""
     measure, _, of = key.partition(", ")
-    one, two = found.one_and_two_way.one_way, found.one_and_two_way.two_way
+    one, two = summary.one_and_two_way.one_way, summary.one_and_two_way.two_way
     if of == "worst pair":
         worst = two.iloc[int(two["ratio"].argmax())]
         return f" ({worst['first']} and {worst['second']})"
     if of != "worst column":
         return ""
     name = measure.removeprefix("table_")
-    table = found.columns.distances if measure in found.columns.distances else one
+    table = summary.columns.distances if measure in summary.columns.distances else one
     return f" ({table['column'].iloc[int(table[name].argmax())]})"
 
 
 def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
-    """What the intruder finds, and whether keys tell more than no keys."""
+    """What the intruder finds, and who is found for certain."""
     said, wrong = {}, []
-    for name, found in summaries.items():
-        overall, single = found.overall(), len(summaries) == 1
-        correct = found.matching.correct_by_record
-        mark = "" if single else f"{name}: "
+    for name, summary in summaries.items():
+        correct = summary.matching.correct_by_record
         values = {
-            "keys": found.keys,
-            "risk": overall["matching_risk"],
+            "keys": summary.keys,
+            "risk": summary.overall()["matching_risk"],
             "correct": None if correct is None else float(correct.mean()),
             "certain": 0 if correct is None else int((correct >= 1).sum()),
-            "targets": found.matching.n_targets,
+            "targets": summary.matching.n_targets,
         }
-        text = " ".join([sentence("verdict of risk", "found", **values), *_learned(overall)])
-        said["Found. " if single else f"{name}. "] = text
-        wrong += [f"{mark}{each}" for each in rendered("verdict of risk", "certain", **values)]
-        for key, value in overall.items():
-            measure, _, column = key.partition(", ")
-            base = overall.get(f"attribute_baseline, {column}")
-            if measure == "attribute_risk" and base is not None and value > base + _TELLS:
-                wrong.append(
-                    f"{mark}{column} is found with probability {number_text(value)} by one who "
-                    f"knows the keys, {number_text(base)} without them."
-                )
-    return _in_short("verdict of risk", said, wrong)
-
-
-def _learned(overall: Mapping[str, float]) -> list[str]:
-    """What matches tell of each sensitive column, beside all records together."""
-    return [
-        f"Of the matches, {overall[key]:.1%} have the target's value of {column}; of all records, "
-        f"{overall[f'attribute_baseline, {column}']:.1%}."
-        for key in overall
-        for measure, _, column in [key.partition(", ")]
-        if measure == "attribute_risk"
-    ]
-
-
-def mask_verdict(
-    before: MatchingRisk,
-    after: MatchingRisk,
-    utility: ModelUtility | None,
-    left_as_they_were: Iterable[str],
-    unchanged: Mapping[str, float],
-) -> Section:
-    """What the masks take from an intruder, what they change, and what an analysis keeps."""
-    was, now = naming_share(before), naming_share(after)
-    word = "" if utility is None else word_of("interval_overlap", utility.mean_overlap)
-    values: dict[str, Any] = {"was": was, "now": now, "word": word, "poor": POOR}
-    name = "verdict of a mask"
-    kept = ", ".join(f"{key} {share:.0%}" for key, share in unchanged.items())
-    said = {
-        "Risk. ": sentence(name, "risk", **values),
-        "Changed. ": f"Records that keep their own value: {kept}.",
-    }
-    if utility is not None:
-        least = float(utility.table["interval_overlap"].min())
-        said["How good. "] = sentence(
-            name, "good", mean=utility.mean_overlap, least=least, word=word
-        )
-    wrong = [
-        f"{key} is left as it was in nearly all records: its mask protects little."
-        for key in left_as_they_were
-    ]
-    return _in_short(name, said, wrong, **values)
-
-
-def _by_word(words: Mapping[str, str]) -> str:
-    """ "Good: LW, CW. POOR: SW."; what has no word is left out."""
-    parts = []
-    for word in (GOOD, FAIR, POOR):
-        names = [name for name, own in words.items() if own == word]
-        if names:
-            all_of_them = len(names) == len(words) > _MOST_NAMED
-            shown = f"all {len(names)}" if all_of_them else ", ".join(names)
-            parts.append(f"{word[0].upper()}{word[1:]}: {shown}.")
-    return " ".join(parts) or "Nothing that has limits could be computed."
-
-
-_OF_MEAN = {"Error of the mean": "mean_error", "Interval overlap of the mean": "interval_overlap"}
-_OF_SHARES = {"Total variation of shares": "total_variation"}
-
-
-def _of_mean(truth: pd.DataFrame, found: pd.DataFrame, deviation: float) -> list[Marked]:
-    """Cells of an outcome of numbers, of this deviation."""
-    was, now = truth.loc["mean"], found.loc["mean"]
-    off, near = mean_error(now["estimate"], was["estimate"], deviation)
-    ends = [each[["lower", "upper"]].to_numpy(dtype=np.float64) for each in (was, now)]
-    short = any(not low < high for low, high in ends)
-    overlap = np.nan if short else float(interval_overlap(ends[0], ends[1]))
-    return [
-        Marked(text=_error_text(off, near), word=word_of("mean_error", off)),
-        Marked(text="–" if short else f"{overlap:.2f}", word=word_of("interval_overlap", overlap)),
-    ]
-
-
-def _of_shares(truth: pd.DataFrame, found: pd.DataFrame) -> list[Marked]:
-    """The cell of an outcome of levels: half the sum of the differences of their shares."""
-    off = float((found["estimate"] - truth["estimate"]).abs().sum()) / 2
-    return [Marked(text=f"{off:.3f}", word=word_of("total_variation", off))]
+        said[f"{name}. "] = sentence("verdict of risk", "found", **values)
+        wrong += [f"{name}: {text}" for text in rendered("verdict of risk", "certain", **values)]
+    return in_short("verdict of risk", {}, wrong, said)

@@ -54,7 +54,7 @@ def test_other_scripts_are_refused(r: None, tmp_path: Path, refused: Callable[..
     (tmp_path / "other.R").write_text("x <- 1\n")
     refuses("it did not", list, supplement.script_rows(tmp_path / "other.R", _log_lik()))
     (tmp_path / "broken.R").write_text("x <- (\n")
-    asked = ("validate", "--supplement", str(tmp_path / "broken.R"), "--draws", "50")
+    asked = ("validate", "--supplement", str(tmp_path / "broken.R"), "--settings", "draws=50")
     assert "unexpected end of input" in refused(*asked)
 
 

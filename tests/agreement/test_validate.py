@@ -261,7 +261,7 @@ def test_a_formula_that_is_not_r_is_refused_before_r_sees_it(own: pd.DataFrame, 
     (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
     (["--seed", "-1"], "seed must be a whole number >= 0"),
     (["--out", "."], "must be a file: it is a folder"),
-    (["--chains", "1"], "chains must be a whole number >= 2"),
+    (["--settings", "chains=1"], "chains must be a whole number >= 2"),
     (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(

@@ -13,8 +13,7 @@ from tests.models.test_stan_model import BY_DESIGN
 
 FORMULA = ["--formula", "visits ~ age + region"]
 OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
-SEEDED = ["--engine", "embedded", "--seed", "1"]
-FAST = [*SEEDED, "--draws", "300"]
+FAST = ["--fit", "engine=embedded,seed=1,draws=300"]
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_a_release_from_the_formula_and_the_program(folder: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("model", "message"), [
     ("stan", "--model stan needs program"), ("stan:program=own.stan", "--model stan needs predict"),
-    ("stan:program=own.stan,predict=y_rep,data=x", "takes no --data"),
+    ("stan:program=own.stan,predict=y_rep,data=x", "takes no data"),
     ("stan:program=none.stan,predict=y_rep", "must be a readable Stan file"),
     ("stan:program=own.stan,predict=y_rop", "must be a variable of program 'own'"),
 ])  # fmt: skip

@@ -13,9 +13,7 @@ import pyhybrid as ph
 Run = Any
 SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=600, draws=600)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
-CHAINS = [
-    "--seed", "1", "--engine", "embedded", "--chains", "2", "--warmup", "600", "--draws", "600",
-]  # fmt: skip
+CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600"]
 HISTOGRAM: dict[str, Any] = {"lower": 0, "upper": 40, "n_bins": 8, "epsilon": 1}
 
 

@@ -1,6 +1,7 @@
 """`pyhybrid describe`, and a whole table by one command: types are drafted, confirmed and taken."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.tables import read_table
 from pyhybrid.tables import read_types
+from pyhybrid.tables.read import read_file
 from tests.conftest import Run
 from tests.tables.conftest import survey_of
 
@@ -93,8 +94,7 @@ def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path)
     code, shown, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
     assert code == 0, error
     assert "2 other columns are published unchanged: name, region" in shown
-    assert "POOR visits: error of the mean" in shown or "POOR wage: error of the mean" in shown
-    assert shown.count("or a larger epsilon may keep more") == 1
+    assert re.search(r"(visits|wage): [\w -]+[^\n]*POOR", shown)
 
 
 def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
@@ -157,7 +157,7 @@ def test_one_cell_changes_how_no_other_is_read(
         assert '"strict"' in (tmp_path / "o/public/charge.json").read_text()
         made = pd.read_csv(tmp_path / "o/public/synthetic_1.csv", keep_default_na=False, dtype=str)
         found.append(made["code"].value_counts())
-        read.append(read_table(tmp_path / "a.csv").frame["code"].isna().sum())
+        read.append(read_file(tmp_path / "a.csv").frame["code"].isna().sum())
     assert found[0].sub(found[1], fill_value=0).abs().sum() < 200, "of 600, as they were drawn"
     assert (read[0] != read[1]) == (levels[0] == "nan")
 
@@ -180,13 +180,13 @@ def test_nothing_is_said_of_a_cell_of_a_declared_column(run: Run, tmp_path: Path
 
 @pytest.mark.parametrize(("more", "said"), [
     ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
-    (["--epsilon", "4", "--scale", "0.5"], "leave out --scale, or give --formula"),
-    (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the table: 'nope'"),
+    (["--epsilon", "4", "--fit", "seed=1"], "leave out --fit"),
+    (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
     (["--epsilon", "4", "--types", "none.json"], "types must be in a readable file"),
     (["--epsilon", "-1"], "--epsilon must be above 0"),
     (["--epsilon", "4", "--drop", "person,name,const", "--reference", "empty.csv",
-     "--holds-no-released-record"], "--reference must have the columns that are synthesized: age"),
+     "--holds-no-released-record"], "a strict charge needs types of columns"),
     (["--epsilon", "4", "--types", "own.json"], "Leave them out (drop=, --drop person,name,const)"),
     (["--epsilon", "4", "--types", "empty.json"], "the type of a column or more: found none"),
     (["--epsilon", "4", "--unit", "sex"], "unit and rows_per_unit must be given together"),
@@ -241,3 +241,18 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert shown.count("long") < 10, "seen: pages of free text"
     assert shown.count("it may be an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_replaced_identifiers_stay_replaced_and_kept_text_comes_back(run: Run, csv: Path) -> None:
+    """Columns come back as they stand in the file, but for those whose values were replaced."""
+    pd.read_csv(csv).assign(code="007").to_csv(csv, index=False)
+    asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(csv.parent / "released")]
+    asked += ["--id", "person", "--keep", "code", "--drop", "name,const"]
+    run(*asked)
+    code, _, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
+    assert code == 0, error
+    made = pd.read_csv(csv.parent / "released/public/synthetic_1.csv", dtype=str)
+    assert set(made["code"]) == {"007"}
+    assert sorted(made["person"].astype(int)) == list(range(1, 301))
+    assert not made["person"].equals(pd.read_csv(csv, dtype=str)["person"])

@@ -134,16 +134,8 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
     assert len([ax for ax in one.axes if ax.get_visible()]) == 1
 
 
-@pytest.mark.long
-def test_the_plot_refuses_other_tables(found: RiskUtilityCurve) -> None:
-    refuses("of a risk-utility curve", plot_curve, pd.DataFrame({"a": [1]}))
-    refuses("each of measures", plot_curve, found.table, measures={"nothing": "x"})
-    refuses("at least one column", plot_curve, found.table, measures={})
-
-
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
-QUICK = ["--engine", "embedded", "--seed", "8", "--warmup", "300", "--draws", "600",
-         "--n-synthetic", "4"]  # fmt: skip
+QUICK = ["--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4"]
 
 
 @pytest.mark.long
@@ -174,7 +166,7 @@ def test_the_command_writes_a_private_folder(
     (["--shifts", ""], "--shifts must be numbers"),
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
     (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
-    (["--engine", "none"], "engine must be one of"),
+    (["--fit", "engine=none"], "engine must be one of"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(
     refused: Any, table: pd.DataFrame, arguments: list[str], message: str

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.released import _outcome_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.comparison import comparison_report
 from pyhybrid.studies.comparing.comparison import compare, outcome_of, synthetic_means
@@ -66,19 +65,6 @@ def test_a_curve_refuses_levels_and_leaves_missing_values_out() -> None:
         ph.Poisson("visits ~ 1", missing=True), TABLE, scales=[1.0], n_synthetic=2, **OPTIONS
     )
     assert np.isfinite(found.table[["max_ecdf", "error_mean"]].to_numpy(dtype=float)).all()
-
-
-def test_the_owners_table_has_the_share_that_is_missing() -> None:
-    model = ph.Poisson("visits ~ 1", missing=True)
-    release = ph.Unweighted(model).release(TABLE, n_synthetic=2, **OPTIONS)
-    shown = _outcome_table("visits", TABLE["visits"], {"plain": release})
-    rows = list(zip(*(column.cells for column in shown.columns), strict=True))
-    assert [row[0] for row in rows][-1] == "share missing"
-    assert rows[0][1] == "2.2"
-    assert rows[-1][1] == "0.1667"
-    assert not any("–" in str(cell) for row in rows for cell in row)
-    complete = _outcome_table("x", TABLE["x"], {})
-    assert "share missing" not in complete.columns[0].cells
 
 
 def test_count_weights_take_missing_values_as_alike() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.app import run
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.masking.release import RiskStatement
 from pyhybrid.measures.summaries import as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
+from pyhybrid.tables.read import read_file
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.fuzzing.files import Damage, _parquet_seeds, check_damage, counted, written_anew
 from tests.refusals import fails, refuses
@@ -98,7 +98,7 @@ def test_damaged_parquet_is_refused(place: int, tmp_path: Path) -> None:
     content[-place % len(content)] ^= 0x5A
     (tmp_path / "x.parquet").write_bytes(content)
     try:
-        read_table(tmp_path / "x.parquet")
+        read_file(tmp_path / "x.parquet")
     except InvalidInput as error:
         assert "x.parquet" in str(error)  # noqa: PT017
 

@@ -416,7 +416,7 @@ def synthesize(folder: Path, formula: str, text: str, *options: str) -> int:
     ("visits ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/data.csv", "must hold JSON"),
     ("visit ~ age", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "did you mean"),
     ("visits ~", "noisy_marginals:epsilon=1,domain=FOLDER/domain.json", "of columns alone"),
-    ("visits ~ age", "noisy_marginals:bins=3,domain=FOLDER/domain.json", "takes no --bins"),
+    ("visits ~ age", "noisy_marginals:bins=3,domain=FOLDER/domain.json", "takes no bins"),
 ])  # fmt: skip
 def test_refusals_on_the_command_line(
     files: Path, capsys: pytest.CaptureFixture[str], formula: str, text: str, words: str

@@ -90,29 +90,16 @@ def test_a_step_without_the_word_is_not_composed_as_strict() -> None:
 def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)
     survey(2).to_csv("other.csv", index=False)
-    fitted = ("--engine", "embedded")
     code, _, error = run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
-                         "--epsilon", "6", "--out", "c", *fitted)  # fmt: skip
+                         "--epsilon", "6", "--out", "c", "--fit", "engine=embedded")  # fmt: skip
     assert code == 0
     assert "--holds-no-released-record" in error
-    said = ["--holds-no-released-record"]
-    for data, word, kind in (
-        ("other.csv", [], "asymptotic local"), ("other.csv", said, "strict"),
-    ):  # fmt: skip
-        asked = ["synthesize", data, "--calibration", "c", "--out", f"out {kind}", *word, *fitted,
-                 "--draws", "500"]  # fmt: skip
-        if kind != "strict":
-            error = refused(*asked, "--overwrite")
-            assert "no strict release; " in error
-            assert error.endswith("--local makes a local one\n")
-            asked.append("--local")
-        assert run(*asked, "--overwrite")[0] == 0
-        charge = json.loads((tmp_path / f"out {kind}/public/charge.json").read_text())
-        assert charge["kind"] == kind
-    ph.Ledger("l", budget=99, kind="strict", relation="remove")
-    error = refused("synthesize", "f.csv", "--calibration", "c", "--out", "no", "--ledger", "l",
-                    "--local", *fitted)  # fmt: skip
-    assert "must be strict, remove: found asymptotic local" in error
+    asked = ("synthesize", "other.csv", "--mechanism", "censored:calibration=c", "--out", "out",
+             "--fit", "engine=embedded,draws=500")  # fmt: skip
+    assert "a strict release lacks" in refused(*asked)
+    assert run(*asked, "--holds-no-released-record")[0] == 0
+    charge = json.loads((tmp_path / "out/public/charge.json").read_text())
+    assert charge["kind"] == "strict"
 
 
 @pytest.mark.normal_draws

@@ -118,8 +118,8 @@ def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
 
 def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
     counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
-    common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--target-epsilon")
-    fitted = ("--model", "poisson", "--engine", "embedded", "--seed", "5", "--refits", "0")
+    common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--epsilon")
+    fitted = ("--model", "poisson", "--fit", "engine=embedded,seed=5,refits=0")
     for name, more in {
         "scalar": fitted,
         "censored:inner=unweighted,sampling=exact": fitted,
@@ -132,10 +132,9 @@ def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
         assert 0 < charge["epsilon"] <= 2
     for arguments, said in (
         (("--mechanism", "unweighted"), "unweighted has none"),
-        (("--mechanism", "lipschitz:scale=0.5"), "finds scale: leave it out"),
+        (("--mechanism", "lipschitz:scale=0.5"), "determines scale: leave it out"),
         (("--formula", "x ~ y", "--mechanism", "lipschitz"), "is for one formula"),
-        (("--scale", "0.5", "--mechanism", "lipschitz"), "give no --scale"),
-        (("--calibration", "there"), "calibration, which holds the cap"),
+        (("--mechanism", "censored:calibration=there"), "there must hold a calibration"),
     ):
         code, _, problem = run(*common, "1", "--out", "none", *arguments)
         assert code != 0

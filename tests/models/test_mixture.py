@@ -319,7 +319,7 @@ def test_the_description_says_what_the_density_is_of() -> None:
     (lambda t: ph.NormalRegression("y ~ x").bind(t.assign(y=t["y"] * 1e16)),
      "size: row .* is larger"),
     (lambda t: build_model("mixture:n_components=two", "y ~ x"), "must be a whole number"),
-    (lambda t: build_model("normal:n_components=2", "y ~ x"), "takes no --n-components"),
+    (lambda t: build_model("normal:n_components=2", "y ~ x"), "takes no n_components"),
 ])  # fmt: skip
 def test_bad_input_is_named(make: Any, message: str) -> None:
     refuses(message, make, _two_components())

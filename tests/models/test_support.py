@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model, default_models
+from pyhybrid.cli.options import build_model, model_for
 from pyhybrid.mechanisms.accounting.charge import why_local
 from pyhybrid.models import DefaultModel, default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
@@ -54,9 +54,8 @@ def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
 def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
     table = pd.DataFrame({"y": values, "x": 1.0})
     assert default_name("y ~ x", table) == name
-    assert default_models(["censored"], [], ["y ~ x"], table) == ([] if name is None else [name])
-    assert default_models([], ["poisson"], ["y ~ x"], table) == []
-    assert default_models(["perturbed_histogram"], [], ["y ~ x"], table) == []
+    assert model_for(None, "censored", "y ~ x", table) == build_model(name, "y ~ x")
+    assert model_for("poisson", "censored", "y ~ x", table) == ph.Poisson("y ~ x")
 
 
 CHOSEN = {  # what the column holds, the model of the data, and what it declares of a reference

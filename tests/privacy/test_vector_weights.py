@@ -175,9 +175,9 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
 def test_mechanisms_are_read_from_text() -> None:
     made = build_mechanism("count:radius=0.3,pattern=sex+age,pairwise=true", MODEL)
     assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
-    made = build_mechanism("truncated:cap=2.5", MODEL, {"relation": "replace", "scale": None})
+    made = build_mechanism("truncated:cap=2.5,relation=replace", MODEL, unit=None)
     assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
-    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL, {"unit": "u"})
+    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL, unit="u")
     assert made == ph.Censored(MODEL, epsilon=4, unit="u", inner=ph.Unweighted(MODEL, unit="u"))
     made = build_mechanism("lipschitz:scale=0.7,reweighting=true", MODEL)
     assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
@@ -185,7 +185,7 @@ def test_mechanisms_are_read_from_text() -> None:
 
 @pytest.mark.parametrize(("text", "message"), [
     ("nothing", "unweighted, lipschitz, count, scalar, truncated"),
-    ("lipschitz:radius=1", "takes no --radius"),
+    ("lipschitz:radius=1", "takes no radius"),
     ("lipschitz:scale=big", "scale must be a number: found 'big'"),
     ("lipschitz:reweighting=maybe", "reweighting must be"),
     ("truncated:cap=1,inner=nothing", "inner must be one of"),

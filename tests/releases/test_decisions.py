@@ -102,8 +102,9 @@ def test_on_the_command_line_before_anything_is_fitted(
 ) -> None:
     _table().to_csv(tmp_path / "data.csv", index=False)
     common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--model", "poisson", "--mechanism",
-              "unweighted", "--engine", "embedded", "--out", "out", "--warmup", "300", "--draws",
-              "200", "--seed", "1", "--drop", "source", "--keep", "surname")  # fmt: skip
+              "unweighted", "--out", "out", "--fit",
+              "engine=embedded,warmup=300,draws=200,seed=1", "--drop", "source", "--keep",
+              "surname")  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
         error = refused(*common)

@@ -101,4 +101,4 @@ def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Rel
     for word in ("to decide", "as it should be"):
         assert f'<span class="word {word}">{word}</span>' in page
     captions = re.findall(r"<caption>(.*?)</caption>", page)
-    assert len(set(captions)) == 8
+    assert len(set(captions)) == 6

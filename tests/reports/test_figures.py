@@ -13,7 +13,6 @@ from scipy.integrate import trapezoid
 
 from pyhybrid.reports import figures as plots
 from pyhybrid.reports.opening import small_figure
-from tests.refusals import refuses
 
 pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
@@ -287,32 +286,3 @@ def test_settings_of_matplotlib_are_left_alone():
     for draw in EVERY.values():
         plots.figure_png(draw("LW"))
     assert [matplotlib.rcParams[name] for name in names] == before
-
-
-@pytest.mark.parametrize("draw", [
-    lambda: plots.plot_bounds({}), lambda: plots.plot_bounds({"a": [np.nan, np.nan]}),
-    lambda: plots.plot_bounds({"a": [1.0]}, overall={"b": 1.0}),
-    lambda: plots.plot_bounds({"a": [1.0]}, overall={"a": np.nan}),
-    lambda: plots.plot_bounds({"a": [[1.0]]}), lambda: plots.plot_weights({}),
-    lambda: plots.plot_weights({"a": [0.5, np.nan]}), lambda: plots.plot_weights({"a": [1.5]}),
-    lambda: plots.plot_distributions([1, 2], {}, discrete=True),
-    lambda: plots.plot_distributions([1, 2], {"a": []}, discrete=True),
-    lambda: plots.plot_distributions([np.nan], {"a": [[1]]}, discrete=True),
-    lambda: plots.plot_distributions([1, 2], {"a": [[1.5]]}, discrete=True),
-    lambda: plots.plot_distributions([1, 2], {"a": [[1]]}, discrete=True, scale="cubic"),
-    lambda: plots.plot_distributions([1, 2], {"a": [[1, 1]]}, discrete=False),
-    lambda: plots.plot_bound_against_weight([1, 1], [1], overall=1),
-    lambda: plots.plot_bound_against_weight([2], [1], overall=1),
-    lambda: plots.plot_bound_against_weight([1], [np.nan], overall=1),
-    lambda: plots.plot_bound_against_weight([1], [np.inf], overall=1),
-    lambda: plots.plot_bound_against_weight([1], [1], overall=np.inf),
-    lambda: plots.plot_weights_before_after([1, 1], [1]), lambda: plots.plot_mean_density({}),
-    lambda: plots.plot_mean_density({"a": [1, 1]}),
-    lambda: plots.plot_intervals(INTERVALS.iloc[:0]),
-    lambda: plots.plot_intervals(INTERVALS.drop(columns="lower")),
-    lambda: plots.plot_intervals(INTERVALS.assign(lower=9)),
-    lambda: plots.plot_intervals(INTERVALS.assign(upper=np.inf)),
-    lambda: plots.plot_intervals(INTERVALS, reference="nobody"),
-])  # fmt: skip
-def test_what_cannot_be_drawn_is_refused(draw):
-    refuses("", draw)

@@ -9,11 +9,10 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.measures import model_utility, risk_summary, utility_summary
-from pyhybrid.reports.columns import _shown_level, tail_word
+from pyhybrid.reports.columns import _shown_level
 from pyhybrid.reports.comparison import curve_report
 from pyhybrid.reports.figures import plot_curve, plot_forest
-from pyhybrid.reports.measures import risk_report, utility_report
-from pyhybrid.reports.side_by_side import coefficients_section, plain_term
+from pyhybrid.reports.measures import model_section, plain_term, risk_report, utility_report
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
 from pyhybrid.studies.comparing.curve import RiskUtilityCurve
 from pyhybrid.validation.agreement import Row, Validation
@@ -66,7 +65,7 @@ def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> 
     }  # fmt: skip
     section = utility_verdict(summaries)
     assert section.bullets
-    assert all(bullet.startswith("wreck: ") and "(POOR)" in bullet for bullet in section.bullets)
+    assert all(bullet.startswith("wreck is POOR: ") for bullet in section.bullets)
     assert any("max-ECDF, worst column" in bullet for bullet in section.bullets)
     assert "0 POOR" in section.paragraphs[1][2]
     check_page(utility_report(summaries))
@@ -77,8 +76,7 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
     same = risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     section = risk_verdict({"one": same})
     alone = int((data.groupby(keys)["x"].transform("size") == 1).sum())
-    assert any(bullet.startswith(f"{alone:,} of 300 targets") for bullet in section.bullets)
-    assert any("wage is found" in bullet for bullet in section.bullets)
+    assert any(f"one: {alone:,} of 300 targets" in bullet for bullet in section.bullets)
     other = data.assign(x=data["x"] + 100, wage=0.0)
     safe = risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
     assert risk_verdict({"one": safe}).bullets == ["The checks of this page found nothing wrong."]
@@ -108,23 +106,15 @@ def test_a_curve_says_which_weights_are_nearer() -> None:
     assert section.bullets == ["The checks of this page found nothing wrong."]
     bad = curve_verdict(_curve(worse=0.5, converged=False)).bullets
     assert any("NOT CONVERGED" in bullet for bullet in bad)
-    assert any("No point is near the data" in bullet for bullet in bad)
+    assert any("4 of 4 are POOR" in bullet for bullet in bad)
     some = curve_verdict(_curve(worse=0.055)).bullets
-    assert some == ["2 of 4 points are far from the data by max-ECDF (POOR)."]
+    assert some == [
+        "LW (0.5, 0) is POOR: max-ECDF 0.11 (beyond 0.1).",
+        "SW (0.5, 0) is POOR: max-ECDF 0.14 (beyond 0.1).",
+    ]
     page = curve_report(_curve())
     check_page(page)
     assert "12,346" in page
-
-
-def test_a_curve_says_where_epsilons_are_not_equal_or_weights_cost_more_than_none() -> None:
-    curve = _curve()
-    curve.table.loc[2, "bound_ratio"] = 0.57
-    curve.table.loc[0, "epsilon"] = 3.9  # below the 4 of LW at scale 1, above the 2 at scale 0.5
-    section = curve_verdict(curve)
-    assert section.paragraphs[1][2].startswith("At the same epsilon or less for SW")
-    dear, less = section.bullets
-    assert "whose epsilon is 3.9, at 1 of 2 points" in dear
-    assert "at 1 of 2 points (57 to 57 % of its epsilon)" in less
 
 
 def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
@@ -161,20 +151,10 @@ def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> 
     ax = plot_forest({"one": shifted}).axes[0]
     points = next(line for line in ax.lines if line.get_label() == "one")
     np.testing.assert_allclose(points.get_xdata(), 2.0, rtol=1e-12)
-    section = coefficients_section({"one": fit})
+    section = model_section(fit, "Inference")
     assert [row[0] for row in section.tables[0].rows] == [plain_term(t) for t in fit.table.index]
     assert plain_term("Q('site')[T.b]") == plain_term("C(site)[T.b]") == "site = b"
     assert plain_term("Q('my site')[T.b]:age") == "Q('my site') = b:age"
-
-
-@pytest.mark.parametrize(
-    ("data", "word", "share"),
-    [(0.0, "POOR", 1.0), (101.0, "POOR", 0.0), (50.5, "good", 0.5), (3.0, "fair", 0.975)],
-)
-def test_data_beyond_all_replicates_are_poor(data: float, word: str, share: float) -> None:
-    above, found = tail_word(data, np.arange(1.0, 101.0))
-    assert found == word
-    assert above == pytest.approx(share)
 
 
 def test_the_level_that_is_shown() -> None:

@@ -12,8 +12,15 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.privacy.charge import Range
 from pyhybrid.reports.columns import numeric_values
+from pyhybrid.reports.measures import measures_section
 from pyhybrid.reports.page import number_text, render_page
-from pyhybrid.reports.release import _by_name, charge_section, public_report, release_report
+from pyhybrid.reports.release import (
+    _by_name,
+    beside_data,
+    charge_section,
+    public_report,
+    release_report,
+)
 from tests.refusals import refuses
 from tests.reports.accessible import check_page
 
@@ -102,7 +109,7 @@ def test_self_contained_without_scripts(html, page):
     assert all(attrs["href"].startswith("#part-") for attrs in page.attributes("a"))
     assert "href" not in {name for tag, attrs in page.tags if tag != "a" for name in attrs}
     sources = [attrs["src"] for attrs in page.attributes("img")]
-    assert len(sources) == 9
+    assert len(sources) == 7
     for source in sources:
         head, _, body = source.partition(",")
         assert head == "data:image/png;base64"
@@ -122,9 +129,9 @@ def test_accessible(page, html):
     assert headers
     assert all(attrs["scope"] in ("row", "col") for attrs in headers)
     tags = [tag for tag, _ in page.tags]
-    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 14
+    assert tags.count("caption") == tags.count("table") == tags.count("thead") == 10
     assert tags.count("h1") == 1
-    assert tags.count("figcaption") == tags.count("figure") == 9
+    assert tags.count("figcaption") == tags.count("figure") == 7
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
@@ -169,20 +176,16 @@ def test_summaries_equal_numpy(html, releases, data):
     rows = {row[0]: row[1:] for row in cells(html, "Summaries")}
     own = [table["visits"].to_numpy() for table in releases[0].synthetic]
     assert set(rows) - {""} == {
-        "data", "set 1", "set 2", "set 3", "LipschitzWeighted, mean of 3", "Unweighted, mean of 3",
+        "data", "LipschitzWeighted, mean of 3", "Unweighted, mean of 3",
     }  # fmt: skip
 
     def summary(values):
         return np.array([values.mean(), *np.quantile(values, [0.5, 0.15, 0.9])])
 
-    target = summary(data["visits"].to_numpy())
-    shown = np.array(rows["set 2"], dtype=float)
-    np.testing.assert_allclose(shown[::2], summary(own[1]), rtol=5e-4)
-    np.testing.assert_allclose(shown[1::2], abs(summary(own[1]) - target), rtol=1e-3, atol=1e-3)
-    mean = np.array(rows["LipschitzWeighted, mean of 3"], dtype=float)[::2]
+    mean = np.array(rows["LipschitzWeighted, mean of 3"], dtype=float)
     np.testing.assert_allclose(mean, np.mean([summary(v) for v in own], axis=0), rtol=5e-4)
-    np.testing.assert_allclose(np.array(rows["data"][::2], dtype=float), target, rtol=5e-4)
-    assert set(rows["data"][1::2]) == {"–"}
+    target = summary(data["visits"].to_numpy())
+    np.testing.assert_allclose(np.array(rows["data"], dtype=float), target, rtol=5e-4)
 
 
 def test_diagnostics_and_provenance(html, releases):
@@ -225,7 +228,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_without_baseline_and_for_equal_weights(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 8  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 6  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 
@@ -269,7 +272,7 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     assert "visits: share of each level" in page.text
     for level, share in data["site"].value_counts(normalize=True).items():
         assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 8
+    assert len(page.attributes("img")) == 6
 
 
 @pytest.mark.parametrize("values", [["a", 1], pd.date_range("2024-01-01", periods=2),
@@ -340,40 +343,26 @@ def test_public_report_says_what_the_statement_says_and_no_more(releases):
     assert public_report(replace(release, fit=None)) == public_report(release), "it needs no fit"
 
 
-def test_epsilon_risk_utility_and_inference_stand_side_by_side(html, releases):
-    """Each row has a value by release, both ends of its scale and its meaning."""
-    for caption, measure in (
-        ("Epsilon: what is guaranteed", "epsilon"),
-        ("Risk: what an intruder who knows", "expected match risk"),
-        ("Utility: how near", "pMSE ratio, logistic"),
-        ("Inference: coefficients of", "interval overlap, mean"),
-    ):
-        rows = cells(html, caption)
-        assert rows[0][1:3] == ["LipschitzWeighted", "Unweighted"]
-        names = {row[0]: row[1:] for row in rows}
-        assert measure in names
-        assert all(all(cell for cell in row) for row in rows)
-    risk = {row[0]: row[1:] for row in cells(html, "Risk: what an intruder who knows")}
-    found, without, everything = (float(x) for x in risk["expected match risk"][:3])
-    assert 0 <= min(found, without) <= max(found, without) <= everything
+def test_risk_and_utility_are_those_of_the_summaries(releases, data):
+    release = releases[0]
+    (section, model) = measures_section(beside_data(release, data), data)
+    risk, utility = ({row[0]: row[1:] for row in table.rows} for table in section.tables)
+    own = ph.measures.risk_summary(
+        data[["visits"]], [table[["visits"]] for table in release.synthetic], keys=["visits"],
+        radius={"visits": 0.1}, kind={"visits": "relative"}, rows_correspond=True,
+    )  # fmt: skip
+    assert risk["expected match risk"][0] == number_text(own.overall()["expected_match_risk"])
+    assert utility["pMSE ratio, logistic"][0].word in ("good", "fair", "POOR")
+    assert [row[0] for row in model.tables[0].rows] == ["Intercept"]
+    flat = data.assign(visits=3.0)
+    said = measures_section(replace(release, synthetic=[flat, flat]), data)[0].paragraphs
+    assert said, "what cannot be computed is said"
 
 
 def test_no_measure_of_the_data_is_in_the_public_report(releases):
     text = public_report(releases[0])
     for word in ("match", "pMSE", "ECDF", "overlap", "attribute risk"):
         assert word not in text
-
-
-def test_what_cannot_be_computed_is_said_and_the_rest_is_there(releases, data):
-    from pyhybrid.reports.side_by_side import side_by_side
-
-    release = releases[0]
-    flat = data.assign(**{release.synthesized[0]: 3.0})
-    section = side_by_side({"LW": replace(release, synthetic=[flat, flat])}, flat)[0]
-    assert any("Not computed: ols" in run for runs in section.paragraphs for run in runs)
-    assert [table.caption.split(":")[0] for table in section.tables] == [
-        "Epsilon", "Risk", "Utility",
-    ]  # fmt: skip
 
 
 def test_a_release_without_a_model_has_no_rows_about_fits(data):
@@ -386,7 +375,7 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
         "bound",
     }  # fmt: skip
     assert "weights come from" not in rows["mechanism"][1]
-    assert "epsilon" in {row[0] for row in cells(html, "Epsilon: what is guaranteed")}
+    assert "rho" not in rows
 
 
 def test_columns_can_be_sorted_without_a_script(data):

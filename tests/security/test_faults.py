@@ -22,10 +22,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.tables import read_table
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.tables.read import read_file
 from tests.engines.test_cmdstan import PROGRAM, STORED, Fake
 from tests.fits import fit_options
 from tests.refusals import fails, refuses
@@ -129,7 +129,7 @@ def test_paths_with_spaces_and_letters(
     release.save(home / "out", report=False)
     assert ph.Release.load(home / "out").identifier == release.identifier
     counts().to_csv(home / "data.csv", index=False)
-    assert read_table(home / "data.csv").frame.equals(counts())
+    assert read_file(home / "data.csv").frame.equals(counts())
     ph.Ledger(home / "l", budget=1, kind="strict", relation="remove")
     monkeypatch.setenv("PYHYBRID_CACHE", str(home / "cache"))
     draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
@@ -253,7 +253,7 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
         from pyhybrid import cli
         assert sys.stdout.encoding != "utf-8", sys.stdout.encoding
         sys.argv = ["pyhybrid", "synthesize", "data.csv", "--formula", "`visites_\\u00e9` ~ 1",
-                    "--out", "out", "--engine", "embedded", "--on-not-converged", "warn",
+                    "--out", "out", "--fit", "engine=embedded,on_not_converged=warn",
                     "--model", "negative_binomial", "--mechanism", "unweighted"]
         cli.main()
         """,

@@ -430,8 +430,8 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
         "sample = EmbeddedEngine.sample\n"
         "def told(*a, **k):\n    print('ready', flush=True)\n    return sample(*a, **k)\n"
         "EmbeddedEngine.sample = told\n"
-        f"sys.argv = 'pyhybrid synthesize data.csv --out out --engine embedded --seed {SEED} "
-        "--draws 900000 --model poisson --mechanism unweighted --formula visits~age'.split()\n"
+        "sys.argv = 'pyhybrid synthesize data.csv --out out --model poisson --mechanism unweighted "
+        f"--formula visits~age --fit engine=embedded,seed={SEED},draws=900000'.split()\n"
         "cli.main()\n"
     )
     with (places / "said").open("w") as said:
@@ -450,8 +450,8 @@ def test_a_stopped_command_leaves_nothing(number: int, places: Path) -> None:
 def test_the_terminal_shows_no_seed_and_no_record(places: Path, capfd: Any) -> None:
     people().to_csv("data.csv", index=False)
     assert command(
-        "synthesize", "data.csv", "--out", "out", "--engine", "embedded", "--formula",
-        "visits ~ age", "--seed", SEED, "--on-not-converged", "warn", "--draws", "400",
+        "synthesize", "data.csv", "--out", "out", "--formula", "visits ~ age",
+        "--fit", f"engine=embedded,seed={SEED},on_not_converged=warn,draws=400",
         "--model", "negative_binomial", "--mechanism", "lipschitz",
     ) == 0  # fmt: skip
     shown = "".join(capfd.readouterr())

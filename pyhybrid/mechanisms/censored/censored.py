@@ -271,7 +271,7 @@ class Censored(CappedMechanism):
     def why_local(self, bound: BoundModel) -> str | None:
         """What a strict release of `bound` lacks, as far as can be told before a fit."""
         if not self.record_indexed:
-            return "weights of single records: a calibration (--calibration, --reference)"
+            return "weights of single records: a calibration"
         if (reason := why_local(bound)) is not None:
             return reason
         if self._unconfirmed:

@@ -12,8 +12,13 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports.opening import facts_of_table
-from pyhybrid.reports.page import Marked, Section, Table, render_page
+from pyhybrid.reports.page import (
+    Marked,
+    Section,
+    Table,
+    facts_of_table,
+    render_page,
+)
 from pyhybrid.running.files import check_new_file, write_files
 
 EXACT = 1e-12

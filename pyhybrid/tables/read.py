@@ -6,24 +6,18 @@ import csv
 import re
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
-from pyhybrid.models.columns.types_files import read_by_column as read_by_column
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.releases.release import Release
-
-if TYPE_CHECKING:
-    from pyhybrid.masking import MaskedRelease  # slow to import
 
 _MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
@@ -32,18 +26,16 @@ _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
-AnyRelease = TypeVar("AnyRelease", Release, "MaskedRelease")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTable:
     """A table read from a file: numbers as numbers and text as text; of a CSV file, every cell as
-    it stands there, too."""
+    it stands there, too, and a remark by column of numbers that has text among them."""
 
     frame: pd.DataFrame
     text: pd.DataFrame | None
     file_format: str
     name: str = ""
+    remarks: Mapping[str, str] = field(default_factory=dict)
 
     def read_as(self, declared: Mapping[str, Form | Kind]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is
@@ -54,16 +46,21 @@ class SourceTable:
                  if name in self.text}  # fmt: skip
         return replace(self, frame=with_columns(self.frame, cells))
 
-    def restore(self, release: AnyRelease) -> AnyRelease:
-        """The release with unsynthesized columns letter by letter as they stand in the file."""
-        return release if self.text is None else release.with_unsynthesized(self.text)
+    def restore(self, release: Any, ids: Collection[str] = ()) -> Any:
+        """The release with unsynthesized columns letter by letter as they stand in the file, but
+        for `ids`, whose values were replaced."""
+        if self.text is None:
+            return release
+        table = release.synthetic[0]
+        texts = {name: self.text[name] for name in table.columns if str(name) not in ids}
+        return release.with_unsynthesized(with_columns(table, texts))
 
 
-def read_table(path: str | Path, unsaid: Collection[str] = ()) -> SourceTable:
+def read_file(path: str | Path) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
-    columns, as other programs see them. Nothing is said of cells of the columns `unsaid`."""
+    columns, as other programs see them."""
     source = Path(path)
     if not source.is_file():
         raise InvalidInput(f"data file {path} must exist and be a file: it does not")
@@ -83,10 +80,8 @@ def read_table(path: str | Path, unsaid: Collection[str] = ()) -> SourceTable:
         frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
-    for name in typed.columns:
-        if name not in unsaid and (why := text_among_numbers(typed[name])):
-            note(f"{source.name}: column {name!r}: {why}")
-    return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name)
+    remarks = {str(n): why for n in typed if (why := text_among_numbers(typed[n])) is not None}
+    return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name, remarks=remarks)
 
 
 def _reason(error: Exception) -> str:

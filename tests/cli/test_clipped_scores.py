@@ -27,8 +27,10 @@ def survey(tmp_path, monkeypatch):
 
 
 def test_without_a_model_the_whole_command_is_shown_and_works(run, survey):
-    code, out, _ = run("synthesize", "survey.csv", "--formula", "voted ~ age + sex", "--out", "o")
+    code, out, err = run("synthesize", "survey.csv", "--formula", "voted ~ age + sex", "--out", "o")
     assert code == 2
+    assert "at epsilon 1 intervals will be" in err, "known before anything is spent"
+    assert not Path("o").exists()
     assert "voted seems to hold two levels" in out
     command = shlex.split(next(line for line in out.splitlines() if line.startswith("pyhybrid ")))
     code, out, err = run(*command[1:])
@@ -81,15 +83,6 @@ def test_zeros_and_missing_values_are_declared_by_the_command_shown(run, survey,
     assert abs((values.isna() | (values == 0)).mean() - 0.25) < 0.15
 
 
-def test_a_dry_run_spends_nothing(run, survey):
-    words = ("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
-             "negative_binomial", "--out", "o", "--dry-run")  # fmt: skip
-    code, _, err = run(*words)
-    assert code == 0
-    assert "times as wide as without privacy" in err
-    assert not Path("o").exists()
-
-
 def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
     code, _, err = run(
         "synthesize", "survey.csv", "--formula", "voted ~ age", "--formula",
@@ -106,10 +99,10 @@ def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--chains", "2"), "leave out --chains"),
+        (("--fit", "chains=2"), "leave out --fit"),
         (("--drop", "age"), "'age' is read by the formula and must be published"),
         (("--reference", "survey.csv"), "--holds-no-released-record"),
-        (("--mechanism", "clipped-scores:wieghts=w"), "takes no --wieghts"),
+        (("--mechanism", "clipped-scores:wieghts=w"), "takes no wieghts"),
     ],
 )
 def test_what_it_does_not_take_is_one_line(run, survey, words, said):
@@ -154,14 +147,3 @@ def test_what_must_be_declared_is_named_as_it_is_typed(run, survey, outcome, mod
     )  # fmt: skip
     assert code == 2
     assert option in err
-
-
-def test_a_release_that_may_be_local_takes_the_papers_mechanism(run, survey):
-    code, out, err = run(
-        "synthesize", "survey.csv", "--formula", "visits ~ 1", "--model", "poisson", "--local",
-        "--chains", "2", "--warmup", "200", "--draws", "200", "--out", "o",
-        "--on-not-converged", "warn",
-    )  # fmt: skip
-    assert code == 0, err
-    assert ph.Release.load("o").charge.mechanism == "LipschitzWeighted"
-    assert "epsilon as published, 2 Δ" in out

@@ -1,0 +1,142 @@
+"""What a table seems to hold: kinds of columns, what needs a decision, and a draft of types."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.models.columns.kinds import (
+    Amounts,
+    Counts,
+    Kind,
+    Leveled,
+    Number,
+    Ordered,
+    Real,
+    kind_of,
+)
+from pyhybrid.models.columns.types_files import SCHEMA, schema_of_types
+from pyhybrid.models.formula.values import are_dates
+from pyhybrid.running.files import write_files
+from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
+from pyhybrid.tables.read import text_among_numbers
+
+_FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
+_CONFIRM = "from the data: confirm or change"
+_DAYS = "make a column of numbers of them, days since a fixed day"
+_OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
+_MOST_DATES = 60
+_IDENTIFIES = "it may be an identifier: nearly all values differ"
+_PERSONS = "it may identify persons with several rows each: declare them as the unit"
+
+
+def to_decide(df: pd.DataFrame) -> dict[str, str]:
+    """What a reader is told of columns: `undecided`, identifiers of persons, and columns that have
+    the values of another one before them."""
+    reasons, known = undecided(df), dict[bytes, str]()
+    for name in repeated_identifiers(df):
+        reasons[name] = "; ".join(filter(None, [_PERSONS, reasons.get(name)]))
+    for column, values in df.items():
+        with contextlib.suppress(TypeError):  # lists, which have no hash
+            if _nearly_distinct(values):
+                reasons.setdefault(str(column), _IDENTIFIES)
+            hashed = pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes()
+            if known.setdefault(hashed, str(column)) != str(column):
+                reasons.setdefault(str(column), f"has the values of {known[hashed]}")
+    return reasons
+
+
+def undecided(df: pd.DataFrame) -> dict[str, str]:
+    """Reason by column, for those that cannot be synthesized or look like identifiers."""
+    exposed, reasons = exposed_columns(df, []), {}
+    for column, values in df.items():
+        name = str(column)
+        reason = to_mend(values) or exposed.get(name) or _unfit(values)
+        if reason:
+            reasons[name] = reason
+    return reasons
+
+
+def to_mend(column: pd.Series) -> str | None:
+    """Why levels are to be numbers: text among these, or many dates."""
+    if why := text_among_numbers(column):
+        return why
+    if are_dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
+        return f"it holds {n_dates:,} dates: {_DAYS}"
+    return None
+
+
+def _unfit(column: pd.Series) -> str | None:
+    """Why a column cannot be synthesized as it is."""
+    with contextlib.suppress(TypeError):  # lists, which have no hash
+        if column.nunique() < 2:
+            return "constant"
+    kind = seen_kind(column)
+    if kind is None:
+        return "of no kind that is read"
+    if not isinstance(kind, Leveled) or len(kind.levels) <= MOST_EFFECTS_OF_A_COLUMN:
+        return None
+    if _nearly_distinct(column):
+        return _IDENTIFIES
+    return f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
+
+
+def _nearly_distinct(column: pd.Series) -> bool:
+    """Whether 95 % of 50 values or more differ: texts, or whole numbers nearly in sequence."""
+    held = column.dropna()
+    if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
+        return False
+    numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
+    return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
+
+
+def seen_kind(column: pd.Series) -> Kind | None:
+    """What a column can hold, going by its values; None if it is of no kind."""
+    try:
+        kind = kind_of(column)
+    except InvalidInput:
+        return None
+    if isinstance(kind, Leveled):
+        in_order = are_dates(column) and str(kind.levels[0])[4] == "-"  # day first is not
+        return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
+    assert isinstance(kind, Number)
+    values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    if not kind.whole and values.size <= min(_FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE):
+        return Ordered(levels=tuple(values.tolist()), missing=kind.missing)
+    if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
+        settings = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
+        kind = Real(decimals=kind.form.decimals, **settings)
+    try:
+        with np.errstate(over="ignore"):
+            return ranged(kind, column)
+    except InvalidInput:  # no float is beyond them
+        return None
+
+
+def write_draft(path: Path, columns: pd.DataFrame) -> None:
+    """Write what each column can hold, going by its values, to be confirmed, and beside it the
+    schema by which editors complete it."""
+    schema = path.with_name("types.schema.json")
+    types: dict[str, Any] = {SCHEMA: schema.name}
+    for name, column in columns.items():
+        kind = seen_kind(column)
+        if kind is not None:
+            note = _OF_DATES if are_dates(column) else _CONFIRM
+            types[str(name)] = {**kind.as_dict(), "note": note}
+    write_files({path: json.dumps(types, indent=1, ensure_ascii=False) + "\n"}, private=True)
+    if not schema.exists():
+        write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
+
+
+def unconfirmed(types: Mapping[str, Any]) -> list[str]:
+    """Columns whose types are still as they were drafted."""
+    notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
+    return [name for name, said in notes.items() if said in (_CONFIRM, _OF_DATES)]
