@@ -1,4 +1,10 @@
-"""Tables from and to files: CSV with its text preserved, Parquet with its dtypes."""
+"""Tables from files: CSV with its text preserved, Parquet with its dtypes.
+
+A column of a CSV file holds numbers if every cell is one that writes back as its text. "00123",
+"6.1" beside "6.10", and whole numbers that no float holds are codes: texts. What stands for a
+missing number in the files of other programs (``.``, ``NULL``) is one among numbers, with a remark;
+numbers with signs and separators ("$1,234", "171,2", "2.7%") stay texts, with a remark.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +25,16 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.formula.values import with_columns
 
-_MISSING_NUMBER = ("", "NA", "NaN", "nan")
 _MISSING_TEXT = ("", "NA")
-_WHOLE = r"[+-]?\d+"
-_LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
+_MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
+_MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
+_CODE = re.compile(r"[+-]?0\d|\+")  # a number that would lose its first character
+_WRITTEN = re.compile(r"[+-]?\d+(?:\.(\d+))?")
+_LARGEST = 2**53
+_LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
+_FEW_TEXTS = 5  # that may be half of its cells
+_SIGNS = re.compile(r"[$€£%\s]|(?<=\d),(?=\d{3}(?!\d))")
+_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
 _SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
@@ -80,7 +92,11 @@ def read_file(path: str | Path) -> SourceTable:
         frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
         return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
     typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
-    remarks = {str(n): why for n in typed if (why := text_among_numbers(typed[n])) is not None}
+    remarks = {}
+    for name in typed:
+        why = text_among_numbers(typed[name]) or marks_among_numbers(frame[name], typed[name])
+        if why is not None:
+            remarks[str(name)] = why
     return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name, remarks=remarks)
 
 
@@ -107,6 +123,7 @@ def _read_text(path: Path) -> pd.DataFrame:
         "index_col": False,
     }
     header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
+    _check_header(path, header)
     other = next(
         (mark for mark in (";", "\t", "|") if len(header) == 1 and mark in header[0]), None
     )
@@ -128,14 +145,43 @@ def _read_text(path: Path) -> pd.DataFrame:
     return table
 
 
+def _check_header(path: Path, header: list[str]) -> None:
+    """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
+    are not all years."""
+    numbers = [name for name in header if _WRITTEN.fullmatch(name.strip())]
+    years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
+    if 2 * len(numbers) >= len(header) and not years:
+        raise InvalidInput(
+            f"data file {path} must have the names of its columns in its first line: "
+            f"{len(numbers)} of its {len(header)} cells are numbers, as in a record; write a line "
+            "with names above it"
+        )
+
+
 def _typed(text: pd.Series) -> pd.Series:
-    """Numbers if every cell that is not missing is one, else text."""
-    typed: pd.Series
-    try:
-        typed = pd.to_numeric(text.where(~text.isin(_MISSING_NUMBER)))
-    except (ValueError, TypeError, OverflowError):
-        typed = text.where(~text.isin(_MISSING_TEXT))
+    """Numbers if every cell that is not missing writes back as its text, else text."""
+    cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER))
+    if not _writes_back(cells.dropna().unique()):
+        return text.where(~text.isin(_MISSING_TEXT))
+    typed: pd.Series = pd.to_numeric(cells)
     return typed
+
+
+def _writes_back(texts: Any) -> bool:
+    """True of distinct texts that are numbers, one text for each, as a program writes them: with
+    one number of decimals, or without zeros at their end but for that of 5.0 among floats."""
+    try:
+        numbers = pd.to_numeric(pd.Series(texts, dtype=object)).to_numpy(dtype=np.float64)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    if np.unique(numbers).size < len(texts) or any(map(_CODE.match, texts)):
+        return False
+    written = [match[1] for match in map(_WRITTEN.fullmatch, texts) if match]
+    zeros = {part for part in written if part is not None and part.endswith("0")}
+    if zeros and (zeros != {"0"} or None in written):
+        return len({-1 if part is None else len(part) for part in written}) == 1
+    whole = np.array([text.lstrip("+-").isdigit() for text in texts], dtype=bool)
+    return bool((np.abs(numbers[whole]) < _LARGEST).all())
 
 
 def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
@@ -154,17 +200,19 @@ def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
 
 
 def text_among_numbers(column: pd.Series) -> str | None:
-    """The first rows with text in a column that is of numbers otherwise; rows, no values."""
+    """Why a column of text seems to be one of numbers: signs and separators, or the first rows with
+    text; no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
     known = column.dropna()
     try:
-        if pd.to_numeric(known.head(_LOOKED_AT), errors="coerce").notna().mean() < _MOSTLY:
-            return None
+        if _are_numbers(known.head(_LOOKED_AT)) < _HALF:
+            return _with_signs(known)
         odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
-    if not 0 < odd.size < (1 - _MOSTLY) * known.size:
+    few = known.iloc[odd].nunique() <= _FEW_TEXTS < odd.size
+    if not 0 < odd.size < (_HALF if few else 1 - _MOSTLY) * known.size:
         return None
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
@@ -172,3 +220,28 @@ def text_among_numbers(column: pd.Series) -> str | None:
         f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
         "read as text: mend these cells, or leave them empty"
     )
+
+
+def _are_numbers(texts: pd.Series) -> float:
+    """Share of numbers."""
+    return float(pd.to_numeric(texts, errors="coerce").notna().mean()) if len(texts) else 0.0
+
+
+def _with_signs(known: pd.Series) -> str | None:
+    """Why texts seem to be numbers, if they are but for signs, separators and decimal commas."""
+    texts = known.head(_LOOKED_AT).astype(str)
+    if _are_numbers(texts.str.replace(_SIGNS, "", regex=True)) >= _MOSTLY:
+        how = "signs or separators of thousands ($ % ,)"
+    elif texts.str.fullmatch(_DECIMAL_COMMA).mean() >= _MOSTLY:
+        how = "decimal commas"
+    else:
+        return None
+    return f"it holds numbers with {how}, and is read as text: write them as plain numbers, 1234.5"
+
+
+def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
+    """What is said of marks such as ``.`` that were taken for missing numbers."""
+    if not pd.api.types.is_numeric_dtype(typed.dtype):
+        return None
+    marks = [mark for mark in _MARKS if (text == mark).any()]
+    return f"{', '.join(map(repr, marks))} is taken for a missing number" if marks else None

@@ -17,13 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_flag, check_positive
+from pyhybrid.core.checks import check_count, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given
 from pyhybrid.models.columns.support import FEW, check_decimals, decimals_of
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
-_COUNTED = 6  # levels: that so many codes have one peak is chance, of 1 in 22
 _POINT = 0.02  # share of zeros from which they are a point mass
 
 
@@ -198,9 +197,8 @@ def kind_from_dict(given: Mapping[str, Any]) -> Kind:
 def kind_of(column: pd.Series) -> Kind:
     """The kind of a column that may be looked at: of a reference, or one that is published.
 
-    Numbers with at most 10 different values are levels, unless they count on from 0, or are six or
-    more from 0 or 1 on whose frequencies rise to one peak and fall, as sizes of households do and
-    codes seldom (from 1 on, up to twice the largest); larger whole numbers up to 1000 are counts.
+    Numbers with at most 10 different values are levels, so that no other can come out; larger whole
+    numbers up to 1000 are counts.
     Where that guesses wrong, declare the type.
 
     Raises
@@ -246,10 +244,8 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
         )
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
-    counted = levels.size > 3 and np.array_equal(levels, np.arange(levels.size))
-    counted |= levels.size >= _COUNTED and whole and _one_peak(values)
     exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
-    if levels.size <= FEW and not counted and exact:
+    if levels.size <= FEW and exact:
         return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
@@ -265,8 +261,6 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"center": center, "unit": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
-        if levels.size <= FEW and levels[0] == 1:  # seldom as spread as counts without an end
-            return Counts(lower=1, upper=int(2 * values.max()), **given)
         return Counts(lower=0, **given)
     decimals = decimals_of(values)
     largest = math.ceil(math.log10(np.abs(values).max()))  # of which a float holds 15 digits
@@ -274,14 +268,3 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)
-
-
-def _one_peak(values: FloatArray) -> bool:
-    """Whether whole numbers begin at 0 or 1 and their frequencies have one peak; what rises again
-    by less than two standard errors is no other one."""
-    if values.min() not in (0, 1) or values.max() > _SMALL:
-        return False
-    n = np.bincount(values.astype(np.int64))[int(values.min()) :]
-    steps, peak = np.diff(n), int(n.argmax())
-    wrong = np.append(-steps[:peak], steps[peak:])
-    return bool((wrong <= 2 * np.sqrt(n[1:] + n[:-1])).all())
