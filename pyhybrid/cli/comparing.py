@@ -16,7 +16,6 @@ from pyhybrid.cli.options import (
     ModelName,
     Overwrite,
     PrivateFolder,
-    Workers,
     build_mechanism,
     check_once,
     fit_options,
@@ -112,7 +111,6 @@ def curve(
     shifts: Annotated[str, option("Values of g, separated by commas; all pairs are fitted.")] = "0",
     model: ModelName = None,
     n_synthetic: Annotated[int, option("m, the number of sets at each point.")] = 20,
-    workers: Workers = 1,
     fit: Fit = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -120,13 +118,12 @@ def curve(
     grid = _numbers(scales, "--scales"), _numbers(shifts, "--shifts")
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
-    check_count(workers, "--workers")
     how, df = fit_options(fit), read_table(data).frame
     chosen = model_for(model, "", formula, df)
     chosen.bind(df)  # bad data leave no file behind
     with progress_bars() as progress:
         result = curves.risk_utility_curve(
-            chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic, workers=workers,
+            chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic,
             progress=progress, **how,
         )  # fmt: skip
     from pyhybrid.reports.comparison import EPSILON_OF_CURVE, curve_report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -129,7 +129,7 @@ Html = Annotated[
 ]
 
 
-def read_table(path: Path, unsaid: Sequence[str] = ()) -> SourceTable:
+def read_table(path: Path, unsaid: Collection[str] = ()) -> SourceTable:
     """The table of a file, with a note on each column of numbers that has text among them, but for
     the columns `unsaid`."""
     source = read_file(path)

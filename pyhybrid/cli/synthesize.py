@@ -203,7 +203,7 @@ def _release_table(request: Request) -> Prepared:
             f"noisy_marginals of a whole table takes select and relation: found {min(unknown)}"
         )
     types = {} if request.types is None else read_types(request.types)
-    source = read_table(request.data)
+    source = read_table(request.data, unsaid=types)
     delta = _delta_of_table(request, len(source.frame))
     ledger = open_ledger(
         request.ledger, NoisyMarginals.__name__, settings.get("relation", "remove"), delta,

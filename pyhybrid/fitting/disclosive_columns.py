@@ -168,7 +168,8 @@ def _only_count(labels: pd.Index) -> bool:
 @np.errstate(over="ignore", invalid="ignore")  # of numbers near the ends of floats, and beyond
 def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype) or _is_text(dtype):
+    times = pd.api.types.is_datetime64_any_dtype(dtype)  # in a CSV file they are texts
+    if times or isinstance(dtype, pd.CategoricalDtype) or _is_text(dtype):
         return _text_looks_like(name, column, sample)
     if not (pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype)):
         return None

@@ -195,7 +195,7 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
     ]  # fmt: skip
 
 
-_OF_SET = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "specks", "null"]
+_OF_SET = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "null"]
 
 
 def _propensities(found: UtilitySummary, mark: str) -> Section:

@@ -161,9 +161,9 @@ def _check_header(path: Path, header: list[str]) -> None:
 def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
     cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER))
-    if not _writes_back(cells.dropna().unique()):
-        return text.where(~text.isin(_MISSING_TEXT))
-    typed: pd.Series = pd.to_numeric(cells)
+    typed: pd.Series = text.where(~text.isin(_MISSING_TEXT))
+    if _writes_back(cells.dropna().unique()):
+        typed = pd.to_numeric(cells)
     return typed
 
 

@@ -1,4 +1,4 @@
-"""What a cell of a CSV file is: codes stay codes, and what is missing, or written as text, is said."""
+"""Cells of a CSV file: codes stay codes; what is missing, or a number written as text, is said."""
 
 from pathlib import Path
 from typing import Any
