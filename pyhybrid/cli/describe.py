@@ -27,7 +27,8 @@ def describe(data: Data) -> None:
 def _values(kind: Kind) -> str:
     if isinstance(kind, Number):
         steps = "" if kind.whole else f" by {10.0 ** -(kind.form.decimals or 0):g}"
-        return f"{kind.lower:g} to {kind.upper:g}{steps}"
+        codes = f", and codes {', '.join(map(str, kind.codes))}" if kind.codes else ""
+        return f"{kind.lower:g} to {kind.upper:g}{steps}{codes}"
     assert isinstance(kind, Leveled)
     texts = [f"{level:g}" if isinstance(level, float) else " ".join(str(level).split())
              for level in kind.levels[:_MOST_SHOWN]]  # fmt: skip

@@ -283,7 +283,7 @@ def _decided_of_table(
         raise InvalidInput(
             f"nothing was released yet. {path} was written: a draft of what each column can hold, "
             "as seen in the data. A strict release must not take that from the data: confirm or "
-            "change levels, lower, upper, center, unit, decimals and missing by what is public. "
+            "change levels, lower, upper, codes, decimals and missing by what is public. "
             f"Then run: {command}"
         )
     check_decided(risky, decided, columns, ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,15 @@ from pyhybrid.models.columns.kinds import (
     Counts,
     Kind,
     Leveled,
+    Nominal,
     Number,
     Ordered,
     Real,
     kind_of,
 )
+from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.columns.types_files import SCHEMA, schema_of_types
-from pyhybrid.models.formula.values import are_dates
+from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
 from pyhybrid.tables.read import text_among_numbers
@@ -34,6 +37,8 @@ _CONFIRM = "from the data: confirm or change"
 _DAYS = "make a column of numbers of them, days since a fixed day"
 _OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
+_MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
+_NINES = [10.0**power - 1 for power in range(2, 8)]
 _IDENTIFIES = "it may be an identifier: nearly all values differ"
 _PERSONS = "it may identify persons with several rows each: declare them as the unit"
 
@@ -100,6 +105,11 @@ def _nearly_distinct(column: pd.Series) -> bool:
 
 def seen_kind(column: pd.Series) -> Kind | None:
     """What a column can hold, going by its values; None if it is of no kind."""
+    if codes := codes_among(column):
+        kind, missing = seen_kind(column[~column.isin(codes)]), bool(column.isna().any())
+        if isinstance(kind, Leveled):
+            return Nominal(levels=tuple(sorted({*kind.levels, *codes})), missing=missing)
+        return replace(kind, codes=codes, missing=missing) if isinstance(kind, Number) else None
     try:
         kind = kind_of(column)
     except InvalidInput:
@@ -119,6 +129,29 @@ def seen_kind(column: pd.Series) -> Kind | None:
             return ranged(kind, column)
     except InvalidInput:  # no float is beyond them
         return None
+
+
+def codes_among(column: pd.Series) -> tuple[int, ...]:
+    """Numbers that seem to be answers and no amounts: whole, few, and of several records each, as
+    -9, -8, -7 below amounts of at least 0, or 97, 98, 99 far above all others."""
+    if not is_number(column):
+        return ()
+    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
+    if values.size <= FEW or not np.isfinite(values).all():
+        return ()
+    largest = values[-1]
+    nines = largest if largest in _NINES else np.inf
+    above = values > nines - 4
+    for codes in (values < 0, above):
+        found, others = values[codes], values[~codes]
+        apart = found.min(initial=0) > -100
+        if codes is above:
+            apart = found.size > 1 and others.max(initial=0) < largest / 2
+        if not (0 < found.size <= _MOST_CODES and apart and others.size > 1):
+            continue
+        if (found % 1 == 0).all() and counts[codes].min() >= _RECORDS_OF_A_CODE:
+            return tuple(int(code) for code in found)
+    return ()
 
 
 def write_draft(path: Path, columns: pd.DataFrame) -> None:

@@ -46,7 +46,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     assert isinstance(kind, Number)
     clamp = has_no_range(kind) and reference is not None
     if clamp and reference is not None:
-        kind = ranged(kind, reference)
+        kind = ranged(kind, reference[~reference.isin(kind.codes)])
     if kind.lower is None or kind.upper is None:
         raise InvalidInput(no_range([name]))
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
@@ -57,9 +57,10 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
             "0 for whole numbers"
         )
     step = 10.0**-decimals
+    points = tuple(sorted({*kind.codes, *((0,) if zero else ())}))
     return ColumnDomain(
-        levels=(0,) if zero else (),
-        bins=_edges(kind, zero=zero, step=step),
+        levels=points,
+        bins=_edges(kind, points=points, step=step),
         step=step,
         missing=kind.missing,
         clamp=clamp,
@@ -95,16 +96,16 @@ def ranged(kind: Number, values: pd.Series) -> Number:
     )
 
 
-def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
+def _edges(kind: Number, *, points: tuple[float, ...], step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
     if isinstance(kind, Amounts) and low <= 0:
         low = step / 1000  # 0 is none of them, and what rounds to it is
-    zeros = np.array([0.0] if zero else [])
+    alone = in_steps(np.array(points, dtype=np.float64), step)  # cells of their own
     start, end = in_steps(np.array([low, high]), step)
     if end - start < _FEW and abs(start - round(start)) < _ON_STEP:
         # the last bin is closed: it must not hold two numbers
         cells = np.append(np.arange(round(start), round(end) + 1), round(end) + 0.5)
-        kept = with_steps(cells, zeros)
+        kept = with_steps(cells, alone)
         return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
     if kind.unit is not None:
         center, far = kind.center or 0.0, kind.unit / 3 * np.expm1(_FAR)  # most may lie closer
@@ -115,9 +116,9 @@ def _edges(kind: Number, *, zero: bool, step: float) -> tuple[float, ...]:
         inner = np.concatenate([start_at - far, [start_at], start_at + far])
     else:
         inner = np.linspace(low, high, _EVEN + 1)
-    whole = np.append(np.round(inner / step), zeros)
+    whole = np.append(np.round(inner / step), [0.0] if 0.0 in points else [])
     inside = np.unique(whole[(whole > start) & (whole < end)])
-    kept = with_steps(np.array([start, *inside, end]), zeros)
+    kept = with_steps(np.array([start, *inside, end]), alone)
     return (low, *of_steps(kept[1:-1], step).tolist(), high)
 
 

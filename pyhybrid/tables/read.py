@@ -23,6 +23,7 @@ from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 
 _MISSING_TEXT = ("", "NA")
@@ -208,10 +209,14 @@ def text_among_numbers(column: pd.Series) -> str | None:
     try:
         if _are_numbers(known.head(_LOOKED_AT)) < _HALF:
             return _with_signs(known)
-        odd = np.flatnonzero(pd.to_numeric(known, errors="coerce").isna())
+        numbers = pd.to_numeric(known, errors="coerce")
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
-    few = known.iloc[odd].nunique() <= _FEW_TEXTS < odd.size
+    odd = np.flatnonzero(numbers.isna())
+    written = known[numbers.notna()].astype(str).unique()
+    few = known.iloc[odd].nunique() <= _FEW_TEXTS < odd.size and len(written) > FEW
+    if not _writes_back(written):  # codes
+        return None
     if not 0 < odd.size < (_HALF if few else 1 - _MOSTLY) * known.size:
         return None
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])

@@ -55,7 +55,7 @@ class Kind(ABC):
         """Plain JSON types; what is not given is left out."""
         settings = {field.name: getattr(self, field.name) for field in fields(self)}
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
-        return {"kind": self.name, **{k: v for k, v in shown.items() if v is not None}}
+        return {"kind": self.name, **{k: v for k, v in shown.items() if v not in (None, [])}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +101,17 @@ class Number(Kind):
     lower, upper : float, optional
         Smallest and largest value that can occur.
     center, unit : float, optional
-        A typical value, and a typical difference, above 0. If omitted, the middle of the range and
-        a quarter of it; where that has no end, they must be given or read from a reference.
+        A typical value, and a typical difference, above 0, about which cells are narrow.
+    codes : tuple of float, default ()
+        Answers that are no amounts, such as -9 for refused, within the range or not: noisy
+        marginals keep them in their shares, and draw no number beyond the range but these.
     """
 
     lower: float | None = None
     upper: float | None = None
     center: float | None = None
     unit: float | None = None
+    codes: tuple[float, ...] = ()
     whole: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -118,6 +121,8 @@ class Number(Kind):
                 check_finite(getattr(self, name), name)
         if self.unit is not None:
             check_positive(self.unit, "unit")
+        for code in self.codes:
+            check_finite(code, "each of codes")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise InvalidInput(f"upper must be above lower: found {self.upper:g}, {self.lower:g}")
 
@@ -185,8 +190,8 @@ def kind_from_dict(given: Mapping[str, Any]) -> Kind:
     name = settings.pop("kind", None)
     if name not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")
-    if "levels" in settings:
-        settings["levels"] = tuple(settings["levels"])
+    for listed in {"levels", "codes"} & settings.keys():
+        settings[listed] = tuple(settings[listed])
     try:
         return KINDS[name](**settings)
     except TypeError:

@@ -22,6 +22,7 @@ _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
 _SETTINGS: dict[str, dict[str, Any]] = {
     "levels": {"type": "array", "minItems": 2},
+    "codes": {"type": "array", "items": {"type": "number"}},
     "decimals": {"type": "integer", "minimum": 0, "maximum": 15},
     "missing": {"type": "boolean"},
 }

@@ -1,0 +1,57 @@
+"""Answers that are no amounts among numbers: drafted as codes, kept by noisy marginals."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.models.columns.kinds import kind_from_dict
+from pyhybrid.tables.describe import codes_among, seen_kind
+from tests.refusals import refuses
+
+RNG = np.random.default_rng(3)
+N = 2000
+INCOME = RNG.lognormal(10, 0.7, N).round(-2)
+CODES = RNG.choice([-9.0, -8.0, -7.0], N)
+ASKED = RNG.random(N) > 0.15
+
+
+@pytest.mark.parametrize(("values", "codes"), [
+    (np.where(ASKED, INCOME, CODES), (-9, -8, -7)),
+    (np.where(ASKED, RNG.poisson(9, N), CODES + 106), (97, 98, 99)),
+    (np.where(ASKED, RNG.poisson(9, N), 99), ()),  # a single one may be an amount
+    (INCOME, ()), (RNG.normal(0, 9, N).round(), ()), (RNG.integers(18, 100, N), ()),
+    (np.where(np.arange(N) < 2, -9, INCOME), ()),  # of too few records
+    (np.where(ASKED, INCOME, -1000 - np.arange(N) % 3), ()),  # losses
+    (np.array(["a", "b"] * 9), ()),
+])  # fmt: skip
+def test_codes_are_told_from_amounts(values: Any, codes: tuple[int, ...]) -> None:
+    assert codes_among(pd.Series(values)) == codes
+
+
+def test_codes_come_back_in_their_shares_and_no_other_number_below() -> None:
+    """Seen: 1,173 answers of -7, -8, -9 became 176 numbers down to -10,710, none of them a code."""
+    table = pd.DataFrame({"income": np.where(ASKED, INCOME, CODES), "sex": ["f", "m"] * (N // 2)})
+    kinds = {str(name): seen_kind(column) for name, column in table.items()}
+    assert kinds["income"].codes == (-9, -8, -7)
+    assert kinds["income"].lower == 0
+    assert kind_from_dict(kinds["income"].as_dict()) == kinds["income"]
+    release = ph.synthesize_table(table, epsilon=20, types=kinds)
+    drawn, held = release.synthetic[0]["income"], table["income"]
+    assert set(drawn[drawn < 0]) == {-9, -8, -7}
+    for code in (-9, -8, -7):
+        assert abs((drawn == code).mean() - (held == code).mean()) < 0.02
+    plain = {**kinds, "income": ph.Real(lower=-10, upper=1e6, decimals=0)}
+    other = ph.synthesize_table(table, epsilon=20, types=plain).synthetic[0]["income"]
+    assert set(other[other < 0]) != {-9, -8, -7}, "control"
+
+
+def test_codes_of_few_numbers_are_levels() -> None:
+    kind = seen_kind(pd.Series([*[0, 1, 2, 3, 4, 5, 6, 7] * 30, *[97, 98, 99] * 9]))
+    assert kind == ph.Nominal(levels=(0, 1, 2, 3, 4, 5, 6, 7, 97, 98, 99))
+
+
+def test_a_code_is_a_number() -> None:
+    refuses("each of codes must be", lambda: ph.Counts(codes=("refused",)))
