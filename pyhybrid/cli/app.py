@@ -64,7 +64,7 @@ COMMANDS = {
     ),
     "ledger": Command(
         "ledger", "Keep the privacy budget of a data set, and list the releases that used it.",
-        "create budget.jsonl --budget 4 --kind strict --relation remove",
+        "create budget.jsonl --budget 4 --kind strict --relation remove --delta 1e-6",
     ),
     "validate": Command(
         "validation", "Compare Python with R on this machine; exit code 1 on any disagreement.",

@@ -28,8 +28,8 @@ def create(
     delta: Annotated[
         float | None,
         option(
-            "Delta of a local ledger [default: 1e-6], or of a strict one whose charges are to add "
-            "by rho where that is less."
+            "Delta of a local ledger [default: 1e-6], or of a strict one: without it that takes no "
+            "clipped scores nor other Gaussian noise. Charges add by rho where that is less."
         ),
     ] = None,
 ) -> None:
@@ -101,10 +101,14 @@ def open_ledger(
             f"charges in ledger {path} must be for {ledger.relation} one record: {name} would be "
             f"for {relation}; give the mechanism relation={ledger.relation}"
         )
-    if delta is not None and ledger.kind != STRICT and delta != ledger.delta:
+    if delta is not None and delta != ledger.delta:
+        if ledger.delta is not None:
+            how = f"give --delta {ledger.delta:g}, or the mechanism accounting=range"
+        else:
+            how = f"such a release needs a ledger made by pyhybrid ledger create --delta {delta:g}"
         raise InvalidInput(
             f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; give --delta, or the mechanism accounting=range"
+            f"found {delta:g}; {how}"
         )
     added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
     if epsilon is not None and epsilon > ledger.left and added:

@@ -353,6 +353,10 @@ class PrivacyCharge:
         # On one line: a line break in a name could forge a heading of the statement.
         return f"all records of one {' '.join(self.unit.split())}"
 
+    def __repr__(self) -> str:
+        whom = f"{self.relation} {self.protected}"
+        return f"<Privacy charge of {self.mechanism}: {self.cost} ({self.kind}, {whom})>"
+
     def _repr_html_(self) -> str:
         rows = {
             "privacy loss": self.cost,

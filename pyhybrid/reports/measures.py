@@ -21,16 +21,19 @@ from pyhybrid.reports import figures
 from pyhybrid.reports.page import (
     NOTHING,
     Cell,
+    Marked,
     Section,
     Table,
     frame_table,
     interval_text,
     number_text,
     render_page,
+    rendered,
     section,
     sentence,
 )
 from pyhybrid.reports.verdicts import (
+    POOR,
     is_number,
     judged_cell,
     measure_label,
@@ -86,7 +89,8 @@ def risk_report(summaries: Mapping[str, RiskSummary], facts: Sequence[str] = ())
 
 def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
     """Risk and utility of a release, whose tables hold all columns of the data, and a linear model
-    on data and sets, from at most 4,000 records and 3 sets."""
+    on data and sets, from at most 4,000 records and 3 sets; the bullet of the first names what is
+    POOR."""
     hidden = {*release.decisions.drop, *release.decisions.ids, *release.synthesized}
     kept = [c for c in release.predictors if c not in hidden and c in data.columns]
     columns = [*kept, *release.synthesized]
@@ -112,8 +116,11 @@ def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
         models = [model_section(fit, "Regression coefficients") for fit in found.models]
     except InvalidInput as error:
         left_out.append([f"Not computed: {error}."])
+    poor = [str(row[0]) for table in tables for row in table.rows
+            if any(isinstance(cell, Marked) and cell.word == POOR for cell in row)]  # fmt: skip
     shown = section(
-        "risk and utility", tables=tables, synthesized=release.synthesized, kept=kept,
+        "risk and utility", bullets=rendered("risk and utility", "wrong", poor=poor),
+        tables=tables, synthesized=release.synthesized, kept=kept,
         within=100 * _WITHIN, rows=len(rows), sets=len(sets), fewer=len(rows) < n,
     )  # fmt: skip
     return [replace(shown, paragraphs=[*shown.paragraphs, *left_out]), *models]

@@ -108,8 +108,9 @@ def release_report(
     release = beside_data(release, data, baseline)
     releases = _by_name(release, baseline)
     judged, pairs = judged_columns(release, data), pairs_section(release, data)
-    lost = [*lost_relations(release, data), *(text for part in pairs for text in part.bullets)]
-    top = verdict_section(release, judged, lost)
+    measured = measures_section(release, data)
+    wrong = (text for part in (*pairs, *measured) for text in part.bullets)
+    top = verdict_section(release, judged, [*lost_relations(release, data), *wrong])
     limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
@@ -133,7 +134,7 @@ def release_report(
             ],
         ),
         *(replace(part, folded=True) for part in estimates_section(release)),
-        *folded("Risk and utility", measures_section(release, data)),
+        *folded("Risk and utility", [replace(part, bullets=()) for part in measured]),
         *folded(
             "Privacy charge and single records",
             [charge_section(releases), *told_section(releases), *_fitted(release, releases)],

@@ -1,1 +1,1 @@
-"""Long work: tasks in processes, results that survive, private folders and files."""
+"""Long work: tasks in processes, private folders, files that are written whole."""

@@ -113,6 +113,18 @@ def test_what_it_does_not_take_is_one_line(run, survey, words, said):
     assert len(err.strip().splitlines()) == 1
 
 
+def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, survey):
+    """By --delta, too, in both commands that draw Gaussian noise."""
+    ph.Ledger("pure.jsonl", budget=4, kind="strict", relation="remove")
+    asked = ("synthesize", "survey.csv", "--ledger", "pure.jsonl", "--out", "o")
+    by_formula = ("--formula", "visits ~ age", "--model", "poisson")
+    assert "ledger create --delta 1e-6" in run(*asked, *by_formula)[2]
+    for words in (by_formula, ("--epsilon", "1")):  # the table's types would be drafted after it
+        code, _, err = run(*asked, *words, "--delta", "1e-6")
+        assert (code, "ledger create --delta 1e-06" in err) == (2, True), err
+    assert not Path("survey.types.json").exists()
+
+
 def test_a_reference_chooses_the_model_and_the_start(run, survey):
     survey.to_csv("last_year.csv", index=False)
     code, _, err = run("synthesize", "survey.csv", "--formula", "income ~ age", "--reference",

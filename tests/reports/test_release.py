@@ -354,6 +354,11 @@ def test_risk_and_utility_are_those_of_the_summaries(releases, data):
     assert risk["expected match risk"][0] == number_text(own.overall()["expected_match_risk"])
     assert utility["pMSE ratio, logistic"][0].word in ("good", "fair", "POOR")
     assert [row[0] for row in model.tables[0].rows] == ["Intercept"]
+    far = replace(release, synthetic=[data.assign(visits=data["visits"] + 20)] * 2)
+    poor = [row[0] for table in measures_section(far, data)[0].tables for row in table.rows
+            if getattr(row[1], "word", "") == "POOR"]  # fmt: skip
+    assert "max-ECDF, worst column" in poor
+    assert f"POOR in Risk and utility: {'; '.join(poor)}." in release_report(far, data)
     flat = data.assign(visits=3.0)
     said = measures_section(replace(release, synthetic=[flat, flat]), data)[0].paragraphs
     assert said, "what cannot be computed is said"
