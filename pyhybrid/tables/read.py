@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import check_names
@@ -29,8 +30,8 @@ from pyhybrid.models.formula.values import with_columns
 _MISSING_TEXT = ("", "NA")
 _MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
-_CODE = re.compile(r"[+-]?0\d|\+")  # a number that would lose its first character
-_WRITTEN = re.compile(r"[+-]?\d+(?:\.(\d+))?")
+_CODE = r"[+-]?0\d|\+"  # a number that would lose its first character
+_ZERO, _WHOLE, _NUMBER = r"\.\d*0$", r"[+-]?\d+", re.compile(r"[+-]?\d+(\.\d+)?")
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
 _FEW_TEXTS = 5  # that may be half of its cells
@@ -149,7 +150,7 @@ def _read_text(path: Path) -> pd.DataFrame:
 def _check_header(path: Path, header: list[str]) -> None:
     """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
     are not all years."""
-    numbers = [name for name in header if _WRITTEN.fullmatch(name.strip())]
+    numbers = [name for name in header if _NUMBER.fullmatch(name.strip())]
     years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
     if 2 * len(numbers) >= len(header) and not years:
         raise InvalidInput(
@@ -162,27 +163,38 @@ def _check_header(path: Path, header: list[str]) -> None:
 def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
     cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER))
-    typed: pd.Series = text.where(~text.isin(_MISSING_TEXT))
-    if _writes_back(cells.dropna().unique()):
-        typed = pd.to_numeric(cells)
+    codes, texts = pd.factorize(cells)
+    numbers = _as_written(pd.Series(texts))
+    typed: pd.Series
+    if numbers is None:
+        typed = text.where(~text.isin(_MISSING_TEXT))
+    else:
+        if (codes < 0).any():
+            numbers = np.append(numbers.astype(np.float64), np.nan)
+        typed = pd.Series(numbers[codes], index=text.index, name=text.name)
     return typed
 
 
-def _writes_back(texts: Any) -> bool:
-    """True of distinct texts that are numbers, one text for each, as a program writes them: with
-    one number of decimals, or without zeros at their end but for that of 5.0 among floats."""
+def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
+    """Numbers of distinct texts, one text for each, as a program writes them: with one number of
+    decimals, or without zeros at their end but for that of 5.0 among floats; else None."""
     try:
-        numbers = pd.to_numeric(pd.Series(texts, dtype=object)).to_numpy(dtype=np.float64)
+        numbers = pd.to_numeric(texts).to_numpy()
     except (ValueError, TypeError, OverflowError):
-        return False
-    if np.unique(numbers).size < len(texts) or any(map(_CODE.match, texts)):
-        return False
-    written = [match[1] for match in map(_WRITTEN.fullmatch, texts) if match]
-    zeros = {part for part in written if part is not None and part.endswith("0")}
-    if zeros and (zeros != {"0"} or None in written):
-        return len({-1 if part is None else len(part) for part in written}) == 1
-    whole = np.array([text.lstrip("+-").isdigit() for text in texts], dtype=bool)
-    return bool((np.abs(numbers[whole]) < _LARGEST).all())
+        return None
+    if numbers.dtype.kind not in "iuf":
+        return None if len(texts) else np.zeros(0)
+    other = numbers[numbers != 0]  # 0.0 and -0.0 are one
+    if np.unique(other).size < other.size or texts.str.match(_CODE).any():
+        return None
+    whole = texts.str.fullmatch(_WHOLE).to_numpy(dtype=bool)
+    point = texts.str.find(".").to_numpy()
+    decimals = np.where(point < 0, -1, texts.str.len().to_numpy() - point - 1)
+    zeros = texts.str.contains(_ZERO).to_numpy(dtype=bool)
+    if zeros.any() and ((decimals[zeros] > 1).any() or whole.any()):
+        return numbers if np.unique(decimals).size == 1 else None
+    large = np.abs(numbers[whole].astype(np.float64)) >= _LARGEST
+    return None if large.any() else numbers
 
 
 def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
@@ -213,9 +225,9 @@ def text_among_numbers(column: pd.Series) -> str | None:
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
     odd = np.flatnonzero(numbers.isna())
-    written = known[numbers.notna()].astype(str).unique()
+    written = pd.Series(known[numbers.notna()].astype(str).unique())
     few = known.iloc[odd].nunique() <= _FEW_TEXTS < odd.size and len(written) > FEW
-    if not _writes_back(written):  # codes
+    if _as_written(written) is None:  # codes
         return None
     if not 0 < odd.size < (_HALF if few else 1 - _MOSTLY) * known.size:
         return None

@@ -33,7 +33,7 @@ def test_what_would_not_write_back_stays_text(read: Any, cells: list[str]) -> No
 
 @pytest.mark.parametrize("cells", [
     ["1.50", "2.00", "10.25"], ["1.5", "2", "10.25"], ["10913.0", "35296.6", "2.25"],
-    ["-3", "0", "7"], ["1e-05", "0.5"], ["0.10", "0.25"],
+    ["-3", "0", "7"], ["1e-05", "0.5", "3.0"], ["0.10", "0.25"], ["-0.0", "0.0", "0.5"],
 ])  # fmt: skip
 def test_what_a_program_writes_is_numbers(read: Any, cells: list[str]) -> None:
     assert read([*cells, "", "NA"]).frame["c"].dropna().tolist() == [float(c) for c in cells]
