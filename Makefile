@@ -16,7 +16,7 @@ $(VENV)/.core: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp,tables]"
 	touch $@
 
 demo: $(VENV)/.core

@@ -19,6 +19,7 @@ from .core.errors import NotConverged as NotConverged
 from .core.errors import PyhybridError as PyhybridError
 from .core.errors import SamplingError as SamplingError
 from .core.errors import SaveFailed as SaveFailed
+from .core.errors import SourceFailed as SourceFailed
 from .mechanisms import Censored as Censored
 from .mechanisms import ClippedScores as ClippedScores
 from .mechanisms import CountWeighted as CountWeighted
@@ -69,3 +70,4 @@ from .tables.synthesis import synthesize_table as synthesize_table
 
 __version__: str
 __all__: list[str]
+from .sources.opening import open_source as open_source

@@ -33,3 +33,7 @@ class BudgetExceeded(PyhybridError, RuntimeError):
 
 class SaveFailed(PyhybridError, OSError):
     """A release could not be written; nothing was left behind at its destination."""
+
+
+class SourceFailed(PyhybridError, RuntimeError):
+    """A table in another program cannot be reached or read, or it changed while it was read."""

@@ -27,6 +27,7 @@ from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, p
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps
+from pyhybrid.sources.source import ColumnCells
 
 IntArray = npt.NDArray[np.int64]
 PARTS = 16
@@ -35,6 +36,7 @@ NO_PREDICTOR = ""
 """Stands among predictors for none: the column's own counts."""
 _MOST_HEAPS = 10_000
 _KNOTS = 5
+_BESIDE = (-1.5, -1, -0.75, -0.5, -0.3, 0, 0.3, 0.5, 0.75, 1, 1.5)  # steps from an edge or level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,27 @@ class ColumnDomain:
             )
         tuples = {k: tuple(fields[k]) for k in ("levels", "bins") if k in fields}
         return cls(**{**fields, **tuples})
+
+    def cells(self, name: str) -> ColumnCells:
+        """The cells as a source counts them."""
+        return ColumnCells(
+            column=name,
+            n_cells=self.n_cells,
+            cut=self._cells_of,
+            missing=self.n_cells - 1 if self.missing else None,
+            changes_near=self._changes_near if self.bins else None,
+        )
+
+    @property
+    def _changes_near(self) -> FloatArray:
+        """Numbers between any two neighbors of which the cell changes once at most."""
+        points = np.array([*self.bins, *self.levels], dtype=np.float64)
+        near = [np.nextafter(points, -np.inf), points, np.nextafter(points, np.inf)]
+        step = self.released_step
+        if step is not None:
+            whole = np.floor(points / step)
+            near += [part for k in _BESIDE for part in ((whole + k) * step, points + k * step)]
+        return np.unique(np.concatenate(near))
 
     def places(self, values: pd.Series) -> IntArray:
         """Cell of each record, shape (n,).

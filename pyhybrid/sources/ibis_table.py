@@ -1,0 +1,204 @@
+"""Tables in a database and files of any size, by ibis: counts are group-bys where the table is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.sources.source import (
+    SAMPLED,
+    ColumnCells,
+    IntArray,
+    Request,
+    Source,
+    refuse_values,
+)
+from pyhybrid.sources.thresholds import Thresholds, thresholds
+
+BATCH = 250_000
+"""Rows of a batch."""
+_MOST_VALUES = 20_000  # of a column whose cells are single values
+_NOWHERE = -1
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+class IbisTable(Source):
+    """An ibis table expression.
+
+    Parameters
+    ----------
+    table : ibis.expr.types.Table
+    missing_texts : sequence of str
+        Texts that stand for a missing value, of files without types.
+
+    Attributes
+    ----------
+    grouped : bool
+        True if cells are counted by group-bys where the table is, else by batches; both count
+        alike.
+    """
+
+    def __init__(self, table: Any, missing_texts: Sequence[str] = ()) -> None:
+        self.missing_texts = tuple(missing_texts)
+        # Rows of a server would travel; those of DuckDB are in this process, and numpy is faster.
+        self.grouped = table.get_backend().name != "duckdb"
+        self.columns = tuple(str(name) for name in table.columns)
+        wide = {
+            name: table[name].cast("float64")
+            for name, dtype in table.schema().items()
+            if dtype.is_decimal()
+        }
+        self._table = table.mutate(**wide) if wide else table
+
+    def __repr__(self) -> str:
+        return f"<IbisTable of {len(self.columns)} columns>"
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._table.get_backend().disconnect()
+
+    def count(self) -> int:
+        with _in_one_line("counting"):
+            return int(self._table.count().execute())
+
+    def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
+        self.check_columns(columns)
+        total: Any = None
+        for batch in self.batches(columns):
+            added = of_batch(batch)
+            total = added if total is None else total + added
+        if total is None:
+            raise InvalidInput("the table must have rows: found none")
+        return total
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """All records, in data frames of at most 250,000."""
+        with _in_one_line("reading"):
+            reader = self._table.select(*columns).to_pyarrow_batches(chunk_size=BATCH)
+            for batch in reader:
+                frame = batch.to_pandas()
+                yield frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
+
+    def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
+        import ibis
+
+        self.check_columns(columns)
+        rows, total = self._table.select(*columns), self.count()
+        if total > n:
+            rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
+        with _in_one_line("reading"):
+            frame: pd.DataFrame = rows.to_pandas()
+        return frame
+
+    def distinct(self, column: str) -> list[Any]:
+        self.check_columns([column])
+        values = self._table[column]
+        with _in_one_line("reading"):
+            seen = self._table.filter(values.notnull()).select(column).distinct().to_pandas()
+        return sorted(seen[column].dropna().tolist(), key=lambda value: (str(type(value)), value))
+
+    def counts(self, requests: Sequence[Request]) -> list[IntArray]:
+        self.check_columns([cells.column for request in requests for cells in request])
+        if not self.grouped:
+            return super().counts(requests)
+        keys: dict[int, _Key] = {}
+        for cells in {id(cells): cells for request in requests for cells in request}.values():
+            keys[id(cells)] = _Key(self._table, cells, self.missing_texts)
+        return [self._counted([keys[id(cells)] for cells in request]) for request in requests]
+
+    def _counted(self, keys: Sequence[_Key]) -> IntArray:
+        named = {f"key_{place}": key.expression for place, key in enumerate(keys)}
+        grouped = self._table.group_by(**named).aggregate(records=self._table.count())
+        with _in_one_line("counting"):
+            groups = grouped.to_pandas()
+        counts = np.zeros([key.cells.n_cells for key in keys], dtype=np.int64)
+        places = tuple(key.places(groups[name]) for name, key in zip(named, keys, strict=True))
+        np.add.at(counts, places, groups["records"].to_numpy(dtype=np.int64))
+        return counts
+
+
+class _Key:
+    """What a column is grouped by: its cell, or its value where cells are single values."""
+
+    def __init__(self, table: Any, cells: ColumnCells, missing_texts: Sequence[str]) -> None:
+        self.cells, values = cells, table[cells.column]
+        self.by_cell = cells.changes_near is not None
+        if not self.by_cell:
+            self.expression = _without(values, missing_texts)
+            return
+        import ibis
+
+        absent = values.isnull()
+        if values.type().is_floating():
+            absent |= values.isnan()
+        nowhere = None
+        if values.type().is_string():
+            absent |= values.isin(list(missing_texts))
+            nowhere = ~values.re_search(_NUMBER)
+        numbers = (
+            values.try_cast("float64") if values.type().is_string() else values.cast("float64")
+        )
+        cell = _nested(numbers, thresholds(cells))
+        if nowhere is not None:
+            cell = ibis.ifelse(nowhere, _NOWHERE, cell)
+        missing = _NOWHERE - 1 if cells.missing is None else cells.missing
+        self.expression = ibis.ifelse(absent, missing, cell)
+
+    def places(self, groups: pd.Series) -> IntArray:
+        """Cell of each group."""
+        if self.by_cell:
+            place = groups.to_numpy(dtype=np.int64)
+            if (place < 0).any():
+                raise refuse_values(self.cells.column, missing=bool((place < _NOWHERE).any()))
+            return place
+        if groups.nunique() > _MOST_VALUES:
+            raise refuse_values(self.cells.column, missing=False)
+        place = self.cells.places(groups.rename(self.cells.column))
+        if (place < 0).any():
+            missing = bool(groups[place < 0].isna().any())
+            raise refuse_values(self.cells.column, missing=missing)
+        return place
+
+
+def _without(values: Any, missing_texts: Sequence[str]) -> Any:
+    import ibis
+
+    if not missing_texts or not values.type().is_string():
+        return values
+    return ibis.ifelse(values.isin(list(missing_texts)), ibis.null("string"), values)
+
+
+def _nested(numbers: Any, cut: Thresholds) -> Any:
+    """The cell by a tree of comparisons, whose depth is the logarithm of the number of cells."""
+    import ibis
+
+    def below(first: int, last: int) -> Any:
+        if first == last:
+            return ibis.literal(int(cut.cells[first]), "int32")
+        middle = (first + last) // 2
+        return ibis.ifelse(
+            numbers < ibis.literal(float(cut.at[middle]), "float64"),
+            below(first, middle),
+            below(middle + 1, last),
+        )
+
+    return below(0, cut.at.size)
+
+
+@contextlib.contextmanager
+def _in_one_line(what: str) -> Iterator[None]:
+    """The error of another program by its type alone: its text can quote values and passwords."""
+    try:
+        yield
+    except (InvalidInput, SourceFailed, GeneratorExit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise SourceFailed(
+            f"the table could not be read while {what}: {type(error).__name__}; is it there, and "
+            "is the connection?"
+        ) from None

@@ -1,0 +1,163 @@
+"""Where a table is: what a user names, and the source that reads it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SourceFailed
+from pyhybrid.sources.cluster import DaskFrame, SparkFrame
+from pyhybrid.sources.ibis_table import IbisTable
+from pyhybrid.sources.source import Source
+
+MISSING_TEXTS = ("", "NA", "NaN", "nan", ".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL")
+"""Cells of CSV files that are taken for missing, in columns of numbers and of levels."""
+_ENVIRONMENT = "env:"
+_SECRET = re.compile(r"://[^/@:]*:[^/@]+@|password=", re.IGNORECASE)
+_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
+_HOW = (
+    "take 'duckdb://FILE::TABLE', 'env:NAME::TABLE' with a connection string in the environment "
+    "variable NAME, a folder or pattern of Parquet or CSV files, an ibis table, or a data frame of "
+    "Dask or Spark"
+)
+
+
+def open_source(table: Any) -> Source:
+    """A table that stays where it is.
+
+    Parameters
+    ----------
+    table : str, path, ibis table, DuckDB relation, or data frame of Dask or Spark
+        A folder or pattern (``data/*.parquet``) of Parquet or CSV files, ``duckdb://FILE::TABLE``,
+        or ``env:NAME::TABLE``: the environment variable NAME has the connection string, as ibis
+        takes it (``postgres://user:password@host/database``), so that no password is in a file, a
+        message or a list of processes.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    InvalidInput
+        For what is no table.
+    SourceFailed
+        If it cannot be reached.
+    EngineUnavailable
+        Without the extra ``tables``.
+
+    Examples
+    --------
+    >>> ph.open_source("duckdb://survey.duckdb::visits")
+    """
+    if isinstance(table, Source):
+        return table
+    if isinstance(table, (str, os.PathLike)):
+        return _named(os.fspath(table))
+    home = type(table).__module__.split(".")[0]
+    if home == "ibis":
+        return IbisTable(table)
+    if home in ("dask", "dask_expr"):
+        return DaskFrame(table)
+    if home == "pyspark":
+        return SparkFrame(table)
+    if home in ("duckdb", "_duckdb"):
+        return IbisTable(_of_relation(table))
+    raise InvalidInput(f"a table must be named: found {type(table).__name__}; {_HOW}")
+
+
+def is_source(data: str) -> bool:
+    """True for the name of a table that is more than one file."""
+    files = Path(data).is_dir() or any(mark in data for mark in "*?[")
+    return "::" in data or "://" in data or data.startswith(_ENVIRONMENT) or files
+
+
+def _named(name: str) -> Source:
+    if "::" in name or "://" in name or name.startswith(_ENVIRONMENT):
+        return IbisTable(_in_database(name))
+    return _of_files(name)
+
+
+def _in_database(name: str) -> Any:
+    ibis = _ibis()
+    where, found, table = name.rpartition("::")
+    if not found or not table:
+        raise InvalidInput(f"a table in a database must be named after '::'; {_HOW}")
+    if where.startswith(_ENVIRONMENT):
+        variable = where.removeprefix(_ENVIRONMENT)
+        if variable not in os.environ:
+            raise InvalidInput(f"environment variable {variable!r} must be set: it is not")
+        where = os.environ[variable]
+    elif _SECRET.search(where):
+        raise InvalidInput(
+            "a password must not be in the name of a table, where others can read it: set an "
+            "environment variable NAME to the connection string, and give 'env:NAME::TABLE'"
+        )
+    file = where.removeprefix("duckdb://")
+    if file != where and not Path(file).is_file():
+        raise InvalidInput(f"database file {file!r} must exist: it does not")
+    schema, _, name_in_schema = table.rpartition(".")
+    try:
+        read_only = {"read_only": True} if file != where else {}
+        connection = ibis.connect(where, **read_only)
+        return connection.table(name_in_schema, database=schema or None)
+    except Exception as error:  # its text can quote the connection string
+        raise SourceFailed(
+            f"table {table!r} cannot be opened: {type(error).__name__}; is it there, and is the "
+            "connection string right?"
+        ) from None
+
+
+def _of_files(name: str) -> Source:
+    ibis, path = _ibis(), Path(name)
+    files = (
+        sorted(path.rglob("*"))
+        if path.is_dir()
+        else sorted(Path().glob(name))
+        if not path.is_absolute()
+        else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+    )
+    kinds = {kind: [str(file) for file in files if file.name.lower().endswith(kind)]
+             for kind in (_PARQUET, _CSV)}  # fmt: skip
+    kinds = {kind: files for kind, files in kinds.items() if files}
+    if len(kinds) != 1:
+        raise InvalidInput(
+            f"{name!r} must hold Parquet files or CSV files, not both: found "
+            f"{'both' if kinds else 'none'}; {_HOW}"
+        )
+    ((kind, paths),) = kinds.items()
+    connection = ibis.duckdb.connect()
+    try:
+        if kind == _PARQUET:
+            return IbisTable(connection.read_parquet(paths))
+        table = connection.read_csv(paths, all_varchar=True, header=True, delim=",", quote='"')
+    except Exception as error:
+        raise SourceFailed(f"files of {name!r} cannot be read: {type(error).__name__}") from None
+    return IbisTable(table, MISSING_TEXTS)
+
+
+def _of_relation(relation: Any) -> Any:
+    """A DuckDB relation of the default connection, as an ibis table."""
+    import duckdb
+
+    name = "pyhybrid_relation"
+    try:
+        relation.create_view(name, replace=True)
+        return _ibis().duckdb.from_connection(duckdb.default_connection()).table(name)
+    except Exception as error:
+        raise SourceFailed(
+            f"the relation cannot be opened: {type(error).__name__}; it must be of DuckDB's "
+            "default connection, else give ibis.duckdb.from_connection(connection).table(NAME)"
+        ) from None
+
+
+def _ibis() -> Any:
+    try:
+        import ibis
+    except ImportError:
+        raise EngineUnavailable(
+            "tables in a database and files of any size need ibis: pip install 'pyhybrid[tables]'"
+        ) from None
+    return ibis

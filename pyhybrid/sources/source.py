@@ -1,0 +1,187 @@
+"""What a strict mechanism asks of records, wherever these are: whole-number sums.
+
+Noisy marginals need counts of public cells, clipped scores sums of scores in whole steps. Both are
+sums over batches of records, so that how records are divided, over batches or over machines,
+changes nothing, to the last digit. `Source` is the only class that knows where the records are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.errors import InvalidInput
+
+IntArray = npt.NDArray[np.int64]
+SAMPLED = 50_000
+"""Records of a sample of public columns."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnCells:
+    """Public cells of a column.
+
+    Attributes
+    ----------
+    column : str
+    n_cells : int
+    cut : callable
+        From a column without missing values to the cell of each entry, which no other entry has a
+        say in; -1 for what is in no cell.
+    missing : int or None
+        Cell of missing values; None refuses them.
+    changes_near : ndarray or None
+        Of numbers: where the cell may change, one change between any two of them; None if cells
+        are single values.
+    """
+
+    column: str
+    n_cells: int
+    cut: Callable[[pd.Series], IntArray]
+    missing: int | None = None
+    changes_near: FloatArray | None = None
+
+    def places(self, values: pd.Series) -> IntArray:
+        """Cell of each record, -1 for what is in none, shape (n,)."""
+        place = np.full(len(values), -1 if self.missing is None else self.missing, dtype=np.int64)
+        present = values.notna().to_numpy()
+        place[present] = self.cut(values[present])
+        return place
+
+
+Request = tuple[ColumnCells, ...]
+"""A table of counts: of one column's cells, or of those of two, the first by row."""
+
+
+class Source(ABC):
+    """Records that are read by sums alone.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their columns.
+    """
+
+    columns: tuple[str, ...]
+
+    @abstractmethod
+    def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
+        """Sum over all batches of what `of_batch` makes of one: whole numbers or arrays of them.
+
+        Parameters
+        ----------
+        of_batch : callable
+            From a data frame of these columns, with some of the records, to what is added. It may
+            run in another process.
+        columns : sequence of str
+        """
+
+    @abstractmethod
+    def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
+        """About n records (all, if there are fewer), chosen at random."""
+
+    def count(self) -> int:
+        """Number of records, counted anew."""
+        return int(self.sums(len, self.columns[:1]))
+
+    def counts(self, requests: Sequence[Request]) -> list[IntArray]:
+        """Records in each cell of each table, counted exactly.
+
+        Raises
+        ------
+        InvalidInput
+            For a value that is in no cell, or is missing where that is no cell; names the column.
+        """
+        names = dict.fromkeys(cells.column for request in requests for cells in request)
+        totals = self.sums(partial(_batch_counts, requests), [*names])
+        return [*totals.parts]
+
+    def distinct(self, column: str) -> list[Any]:
+        """Values of a public column, without missing ones, sorted."""
+        values = self.sums(partial(_batch_values, column), [column]).values
+        return sorted(values, key=lambda value: (str(type(value)), value))
+
+    def has_missing(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Public columns that have missing values."""
+        totals = self.sums(_batch_missing, columns) if columns else ()
+        return tuple(name for name, n in zip(columns, totals, strict=True) if n)
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Refuse a source without one of these columns."""
+        for name in columns:
+            if name not in self.columns:
+                raise InvalidInput(
+                    f"column {name!r} must be in the table: found {', '.join(self.columns[:20])}"
+                    f"{did_you_mean(name, self.columns)}"
+                )
+
+
+def refuse_values(column: str, *, missing: bool) -> InvalidInput:
+    """The error for values without a cell; it tells no value and no row."""
+    if missing:
+        return InvalidInput(
+            f"column {column!r} must not be missing: some values are; declare missing=True in its "
+            "domain or type, which makes missing values a cell of their own"
+        )
+    return InvalidInput(
+        f"column {column!r} must lie in its domain: some values do not; levels and bins are part "
+        "of the guarantee, so declare all that can occur, in its domain or type"
+    )
+
+
+def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> list[IntArray]:
+    """Counts of a batch."""
+    places: dict[int, IntArray] = {}
+    for cells in {id(cells): cells for request in requests for cells in request}.values():
+        place = cells.places(batch[cells.column])
+        for wrong in np.flatnonzero(place < 0)[:1]:
+            missing = bool(pd.isna(batch[cells.column].iloc[wrong]))
+            raise refuse_values(cells.column, missing=missing)
+        places[id(cells)] = place
+    counts = []
+    for request in requests:
+        index, shape = np.zeros(len(batch), dtype=np.int64), [cells.n_cells for cells in request]
+        for cells in request:
+            index = index * cells.n_cells + places[id(cells)]
+        counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
+    return counts
+
+
+def _batch_counts(requests: Sequence[Request], batch: pd.DataFrame) -> Parts:
+    return Parts(tuple(counts_of(requests, batch)))
+
+
+def _batch_values(column: str, batch: pd.DataFrame) -> Values:
+    return Values(frozenset(batch[column].dropna().unique().tolist()))
+
+
+def _batch_missing(batch: pd.DataFrame) -> IntArray:
+    return batch.isna().sum().to_numpy(dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Arrays of whole numbers that are added one by one."""
+
+    parts: tuple[IntArray, ...]
+
+    def __add__(self, other: Parts) -> Parts:
+        return Parts(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A set whose sum with another is their union."""
+
+    values: frozenset[Any]
+
+    def __add__(self, other: Values) -> Values:
+        return Values(self.values | other.values)

@@ -1,0 +1,266 @@
+"""Counts of a table that stays where it is equal those of a data frame, to the last record."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.sources.ibis_table import IbisTable
+from pyhybrid.sources.opening import is_source, open_source
+from pyhybrid.sources.source import Request, Source, counts_of
+from pyhybrid.sources.thresholds import thresholds
+from tests.sources.servers import has_postgres, postgres
+
+DOMAIN = {
+    "income": ColumnDomain(
+        levels=(0,), bins=(1, 10_000, 50_000, 1_000_000), step=100, missing=True
+    ),
+    "age": ColumnDomain(bins=(0, 18, 25, 45, 120)),
+    "change": ColumnDomain(bins=(-1.5, 0.25, 0.3, 7.7), step=0.1, clamp=True),
+    "score": ColumnDomain(bins=tuple(np.linspace(-3, 3, 60)), clamp=True),
+    "area": ColumnDomain(levels=("x", "ÿ z", "00123"), missing=True),
+    "owner": ColumnDomain(levels=(False, True)),
+    "persons": ColumnDomain(levels=(1, 2, 3, 4)),
+}
+
+
+def records(n: int, seed: int = 1) -> pd.DataFrame:
+    """Numbers at and beside all edges, halves between steps, missing and negative ones."""
+    rng = np.random.default_rng(seed)
+    edges = np.array([0, 1, 10_000, 50_000, 1_000_000, 49_950, 9_950])
+    income = np.where(rng.random(n) < 0.3, rng.choice(edges, n), rng.uniform(1, 1e6, n))
+    income = np.where(rng.random(n) < 0.1, np.nan, income)
+    age = rng.integers(0, 121, n) - rng.choice([0, 0.5, 0.25, 1e-12], n)
+    change = np.where(
+        rng.random(n) < 0.5,
+        rng.normal(2, 3, n).round(2),
+        rng.choice([0.25, 0.3, 0.1 + 0.2, -1.5], n),
+    )
+    area = rng.choice(np.array(["x", "ÿ z", "00123", None], dtype=object), n)
+    return pd.DataFrame(
+        {
+            "income": income,
+            "age": np.clip(age, 0, 120),
+            "change": change,
+            "score": rng.normal(0, 1.2, n),
+            "area": area,
+            "owner": rng.random(n) < 0.4,
+            "persons": rng.integers(1, 5, n),
+        }
+    )
+
+
+def requests(names: list[str] | None = None) -> list[Request]:
+    cells = {name: DOMAIN[name].cells(name) for name in names or DOMAIN}
+    pairs = [(cells[a], cells[b]) for a in cells for b in cells if a < b]
+    return [*((own,) for own in cells.values()), *pairs]
+
+
+def assert_equal(counts: Any, expected: Any) -> None:
+    for one, other in zip(counts, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return records(20_000)
+
+
+@pytest.fixture(scope="module")
+def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table as a DuckDB file, a folder of Parquet files and one of CSV files."""
+    import duckdb
+
+    root = tmp_path_factory.mktemp("stored")
+    with duckdb.connect(str(root / "survey.duckdb")) as connection:
+        connection.register("records", table)
+        connection.execute("create table visits as select * from records")
+    for kind in ("parquet", "csv"):
+        (root / kind).mkdir()
+    for place, part in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.iloc[part].to_parquet(root / "parquet" / f"{place}.parquet")
+        table.iloc[part].to_csv(root / "csv" / f"{place}.csv", index=False)
+    return root
+
+
+@pytest.mark.parametrize("name", [n for n, domain in DOMAIN.items() if domain.bins])
+def test_thresholds_cut_as_the_domain_does_next_to_every_threshold(name: str) -> None:
+    cells = DOMAIN[name].cells(name)
+    cut = thresholds(cells)
+    near = [cut.at]
+    for toward in (-np.inf, np.inf):
+        step = cut.at
+        for _ in range(3):
+            step = np.nextafter(step, toward)
+            near.append(step)
+    rng = np.random.default_rng(3)
+    numbers = np.concatenate([*near, rng.uniform(-10, 1.1e6, 50_000), rng.normal(0, 5, 50_000)])
+    np.testing.assert_array_equal(cut.places(numbers), cells.cut(pd.Series(numbers, name=name)))
+
+
+@pytest.mark.parametrize("kind", ["survey.duckdb", "parquet", "parquet/*.parquet", "csv"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_counts_equal_those_of_the_data_frame(
+    table: pd.DataFrame, stored: Path, kind: str, grouped: bool
+) -> None:
+    name = f"duckdb://{stored / kind}::visits" if kind.endswith("duckdb") else str(stored / kind)
+    assert is_source(name)
+    source = open_source(name)
+    assert isinstance(source, IbisTable)
+    source.grouped = grouped
+    assert source.count() == len(table)
+    asked = requests()[:12] if kind == "csv" else requests()
+    assert_equal(source.counts(asked), counts_of(asked, table))
+
+
+def test_counts_of_decimals_of_a_database_equal_those_of_numbers(tmp_path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
+        connection.execute(
+            "create table t as select (range / 10)::decimal(9, 1) as change from range(-15, 78)"
+        )
+    numbers = pd.DataFrame({"change": np.arange(-15, 78) / 10})
+    source = open_source(f"duckdb://{tmp_path / 'd.duckdb'}::t")
+    asked = requests(["change"])
+    for source.grouped in (False, True):
+        assert_equal(source.counts(asked), counts_of(asked, numbers))
+
+
+@pytest.mark.skipif(not has_postgres(), reason="needs the programs of a PostgreSQL server")
+def test_counts_in_postgres_equal_those_of_the_data_frame(
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ibis
+
+    part = table.iloc[:2_000]
+    with postgres() as connection:
+        database = ibis.connect(connection)
+        database.create_table("visits", part)
+        database.disconnect()
+        monkeypatch.setenv("SURVEY", connection)
+        source = open_source("env:SURVEY::visits")
+        assert isinstance(source, IbisTable)
+        assert source.grouped
+        assert_equal(source.counts(requests()), counts_of(requests(), part))
+        assert len(source.sample(["age"], 100)) <= 100
+        values = source.sums(lambda batch: int(batch["persons"].sum()), ["persons"])
+        assert values == int(part["persons"].sum())
+        source.close()
+
+
+@pytest.mark.parametrize("partitions", [1, 5])
+def test_counts_of_two_dask_workers_equal_those_of_the_data_frame(
+    table: pd.DataFrame, partitions: int
+) -> None:
+    import dask.dataframe as dd
+    from dask.distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=partitions > 1, dashboard_address=None
+        ) as cluster,
+        Client(cluster),
+    ):
+        source = open_source(dd.from_pandas(table, npartitions=partitions))
+        assert source.count() == len(table)
+        assert_equal(source.counts(requests()), counts_of(requests(), table))
+        narrow = ColumnDomain(bins=(0, 18, 25)).cells("age")
+        with pytest.raises(InvalidInput, match="'age' must lie in its domain"):
+            source.counts([(narrow,)])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs pyspark and Java")
+def test_counts_of_spark_equal_those_of_the_data_frame(table: pd.DataFrame) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    try:
+        part = table.drop(columns=["area", "income"])  # Spark takes no NaN for missing text
+        source = open_source(spark.createDataFrame(part).repartition(4))
+        asked = requests([*part])
+        assert_equal(source.counts(asked), counts_of(asked, part))
+    finally:
+        spark.stop()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_value_without_a_cell_is_refused_by_its_column_alone(stored: Path, grouped: bool) -> None:
+    source = open_source(str(stored / "parquet"))
+    source.grouped = grouped
+    for domain, column, words in (
+        (ColumnDomain(bins=(0, 9, 18)), "age", "must lie in its domain"),
+        (ColumnDomain(levels=("x", "y")), "area", "must"),
+        (ColumnDomain(levels=(0,), bins=(1, 10**6)), "income", "must not be missing"),
+    ):
+        with pytest.raises(InvalidInput, match=words) as error:
+            source.counts([(domain.cells(column),)])
+        assert column in str(error.value)
+        assert "00123" not in str(error.value)
+
+
+def test_text_among_numbers_of_a_csv_file_is_refused_and_marks_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("income,age\n5,3\n.,4\nNA,5\n")
+    source = open_source(str(tmp_path / "*.csv"))
+    for source.grouped in (False, True):
+        assert source.counts([(DOMAIN["income"].cells("income"),)])[0].tolist() == [0, 1, 0, 0, 2]
+    (tmp_path / "u.csv").write_text("income,age\nsecret,3\n")
+    source = open_source(str(tmp_path / "*.csv"))
+    for source.grouped in (False, True):
+        with pytest.raises(InvalidInput, match="'income' must lie in its domain") as error:
+            source.counts([(DOMAIN["income"].cells("income"),)])
+        assert "secret" not in str(error.value)
+
+
+def test_no_password_is_read_from_a_name_or_told_by_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(InvalidInput, match="environment variable NAME") as error:
+        open_source("postgres://user:hunter2@localhost:1/db::visits")
+    assert "hunter2" not in str(error.value)
+    monkeypatch.setenv("SURVEY", "postgres://user:hunter2@localhost:1/db")
+    with pytest.raises(SourceFailed) as failed:
+        open_source("env:SURVEY::visits")
+    assert "hunter2" not in str(failed.value)
+    assert failed.value.__cause__ is None
+    for name, words in (
+        ("env:NOT_SET_HERE::visits", "must be set"),
+        (f"duckdb://{tmp_path}/none.duckdb::t", "must exist"),
+        ("duckdb://x", "after '::'"),
+        (f"{tmp_path}/*.parquet", "found none"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            open_source(name)
+    with pytest.raises(InvalidInput, match="found list"):
+        open_source([1])
+
+
+def test_a_table_that_is_gone_is_said_in_one_line(stored: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes((stored / "parquet" / "0.parquet").read_bytes())
+    source = open_source(str(tmp_path))
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(SourceFailed, match="could not be read"):
+        source.count()
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings_of_others() -> Iterator[None]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="(dask|distributed|ibis|duckdb|pyspark).*")
+        yield
+
+
+def test_a_source_is_a_public_name() -> None:
+    assert ph.open_source is open_source
+    assert issubclass(IbisTable, Source)
