@@ -14,7 +14,7 @@ a missing or negative number) counts as absent; no error, warning or setting dep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -51,6 +51,7 @@ from pyhybrid.privacy.scores import (
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Origin
 
+IntArray = npt.NDArray[np.int64]
 ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
 ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
@@ -62,7 +63,7 @@ _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
-_PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
+PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -97,6 +98,11 @@ class ScoredTable:
     weights: FloatArray | None
 
     @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.unit)
+
+    @property
     def n_units(self) -> int:
         """Number of units of privacy."""
         return int(self.unit.max()) + 1
@@ -113,6 +119,46 @@ class ScoredTable:
     def weighted(self, values: FloatArray) -> FloatArray:
         """Values (n, d) times survey weights."""
         return values if self.weights is None else values * self.weights[:, None]
+
+    def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredTable:
+        """What is public of these rows."""
+        return replace(
+            self,
+            table=pd.DataFrame(),
+            public=self.public.rows(kept),
+            unit=pd.factorize(self.unit[kept])[0],
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
+        """Outcomes in each bin, in parts of one: the records of a unit share one count."""
+        return counted_bins(
+            self.outcome, bin_of, n_bins, PARTS // np.bincount(self.unit)[self.unit]
+        )
+
+    def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
+        """Sum of clipped scores at theta (d,), in steps of the clip."""
+        scores = self.by_unit(self.weighted(self.scoring.scores(theta, self.outcome)))
+        return summed_scores(scores, design)
+
+
+def counted_bins(
+    outcome: FloatArray,
+    bin_of: Callable[[FloatArray], FloatArray],
+    n_bins: int,
+    parts: IntArray | None = None,
+) -> IntArray:
+    """Outcomes in each bin, each of `PARTS` or of its own `parts` (n,)."""
+    bins, counts = bin_of(outcome), np.zeros(n_bins, dtype=np.int64)
+    known = np.isfinite(bins)
+    np.add.at(counts, bins[known].astype(np.intp), PARTS if parts is None else parts[known])
+    return counts
+
+
+def summed_scores(scores: FloatArray, design: ScoringDesign) -> IntArray:
+    """Clipped scores in whole steps, summed over records."""
+    clipped = clip_scores(scores, design.whitening, design.clip)
+    return np.asarray(whole_scores(clipped, design.clip).sum(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -234,7 +280,7 @@ class ClippedScores(NoiseMechanism):
         units and weights, all of them public, and for nothing in the outcome."""
         read = [name for names in self.reads().values() for name in names]
         check_columns(df, (self.outcome, *read))
-        public = _without_outcome(df, self.outcome)
+        public = without_outcome(df, self.outcome)
         design = read_design(self.model.formula, public, any_rank=True, one_value=True)
         _refuse_all_records_terms(design, public)
         unit = np.arange(len(df))
@@ -305,11 +351,10 @@ class ClippedScores(NoiseMechanism):
         bound = plain.bind(reference)
         scoring = bound.scoring
 
-        def exact(place: FloatArray, n_bins: int) -> FloatArray:
-            known = place[np.isfinite(place)].astype(np.intp)
-            return np.bincount(known, minlength=n_bins).astype(np.float64)
+        def exact(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
+            return counted_bins(bound.outcome, bin_of, n_bins) / PARTS
 
-        theta = scoring.start(bound.outcome, exact, 1.0)
+        theta = scoring.start(exact, 1.0)
         for number in range(_MOST_STEPS):
             design = plain._design(bound, theta, _NO_NOISE, streams(number))
             scores = bound.by_unit(bound.weighted(scoring.scores(theta, bound.outcome)))
@@ -326,9 +371,8 @@ class ClippedScores(NoiseMechanism):
         theta, sensitivity = self._start(bound), _CHANGED[self.relation]
         for number, mu in enumerate(shares):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
-            scores = bound.by_unit(bound.weighted(bound.scoring.scores(theta, bound.outcome)))
-            whole = whole_scores(clip_scores(scores, design.whitening, design.clip), design.clip)
-            noisy = gaussian_sums(whole.sum(axis=0), sensitivity * STEPS_OF_CLIP, mu)
+            total = bound.score_sum(theta, design)
+            noisy = gaussian_sums(total, sensitivity * STEPS_OF_CLIP, mu)
             theta = scoring_step(
                 theta,
                 noisy * (design.clip / STEPS_OF_CLIP),
@@ -382,18 +426,13 @@ class ClippedScores(NoiseMechanism):
             return np.array([float(self.start.get(name, 0.0)) for name in scoring.names])
         mu = self._shares_of_start(bound)[0]
         sensitivity = _CHANGED[self.relation]
-        # A unit's records share one count among them.
-        parts = _PARTS // np.bincount(bound.unit)[bound.unit]
+        records_of_unit = bound.n_records / bound.n_units
 
-        def noisy_counts(place: FloatArray, n_bins: int) -> FloatArray:
-            counts = np.zeros(n_bins, dtype=np.int64)
-            known = np.isfinite(place)
-            np.add.at(counts, place[known].astype(np.intp), parts[known])
-            scale = len(bound.unit) / bound.n_units / _PARTS
-            return gaussian_sums(counts, sensitivity * _PARTS, mu) * scale
+        def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
+            counts = bound.bin_counts(bin_of, n_bins)
+            return gaussian_sums(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
 
-        sd = sensitivity / mu * len(bound.unit) / bound.n_units
-        return scoring.start(bound.outcome, noisy_counts, sd)
+        return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 
     def _design(
         self, bound: ScoredTable, theta: FloatArray, mu: float, random: Streams
@@ -404,13 +443,7 @@ class ClippedScores(NoiseMechanism):
         if kept.size > _ROWS:
             units = rng.permutation(n)[: max(1, round(_ROWS * n / kept.size))]
             kept = np.flatnonzero(np.isin(bound.unit, units))
-        part = replace(
-            bound,
-            table=pd.DataFrame(),
-            public=bound.public.rows(kept),
-            unit=pd.factorize(bound.unit[kept])[0],
-            weights=None if bound.weights is None else bound.weights[kept],
-        )
+        part = bound.public_rows(kept)
         repeats = max(1, -(-_SIMULATED // kept.size))
         drawn = [
             part.public.scores(theta, part.public.simulate(theta, rng)) for _ in range(repeats)
@@ -472,7 +505,7 @@ class ClippedScores(NoiseMechanism):
             theta = rng.multivariate_normal(
                 fit.theta, fit.covariance, method="eigh", check_valid="ignore"
             )
-            matrix = bound.design.recoded(_without_outcome(table, self.outcome))
+            matrix = bound.design.recoded(without_outcome(table, self.outcome))
             tables.append(joined(table, self.replicate(matrix, theta, rng)))
             if progress is not None:
                 progress("synthetic data", place, m)
@@ -553,7 +586,7 @@ class ClippedScores(NoiseMechanism):
         )
 
 
-def _without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
+def without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """The table with zeros in the place of the outcome, so that nothing of it reaches a coding."""
     zeros = pd.Series(np.zeros(len(table)), index=table.index)
     return with_columns(table, {outcome: zeros})
@@ -614,7 +647,7 @@ def _bound_after(
     outcome = step.model.outcome_numbers(df[step.outcome])
     if not before:
         return replace(public, table=df, outcome=outcome)
-    table = _without_outcome(df, step.outcome)
+    table = without_outcome(df, step.outcome)
     present = np.ones(len(df), dtype=bool)
     for name in before:
         form, values = synthesized[name], df[name]

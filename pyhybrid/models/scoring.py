@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, range
 _STEP = 1e-4
 _SMALLEST_PRECISION = 1e-6
 
-NoisyCounts = Callable[[FloatArray, int], FloatArray]
-"""From the bin of each record (n,), NaN for none, and the number of bins, to noisy counts."""
+NoisyCounts = Callable[[Callable[[FloatArray], FloatArray], int], FloatArray]
+"""From a function that gives the bin of each outcome, NaN for none, and the number of bins, to
+noisy counts of all records: the caller has the outcomes, wherever they are."""
 
 
 class Scoring(ABC):
@@ -63,7 +65,7 @@ class Scoring(ABC):
         """Gradient (d,) of the log prior, and its precision (d, d), minus the second derivative."""
 
     @abstractmethod
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+    def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         """A first point from `looks` noisy histograms of the outcome alone, whose counts have
         noise of this deviation."""
 
@@ -79,6 +81,22 @@ class Scoring(ABC):
     def blocks_at(self, theta: FloatArray) -> list[tuple[str, Scoring, FloatArray]]:
         """Name, scoring and coordinates of each block of a model, that of the values last."""
         return [("value", self, theta)]
+
+
+def _as_it_is(y: FloatArray) -> FloatArray:
+    return y
+
+
+def _in_block(
+    y: FloatArray, *, place: int, bin_of: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    return bin_of(y[:, place])
+
+
+def by_row(X: FloatArray, coefficients: FloatArray) -> FloatArray:
+    """X times coefficients, a row of which depends on that row alone, to the last bit: a product
+    by BLAS depends on how many rows there are."""
+    return np.asarray(np.einsum("ij,j...->i...", X, coefficients))
 
 
 def numeric_scores(scoring: Scoring, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -118,7 +136,7 @@ class LinearScoring(Scoring):
         return LinearScoring(**kept)
 
     def _at(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        eta = self.X @ theta[: self.X.shape[1]] + self.offset
+        eta = by_row(self.X, theta[: self.X.shape[1]]) + self.offset
         size = 1.0 if self.law.size is None else self.law.size_at(float(theta[-1]))
         return eta, size
 
@@ -156,10 +174,10 @@ class LinearScoring(Scoring):
     def looks(self) -> int:
         return 1 if self.law.finer_edges(0.0, 1.0) is None else 3
 
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+    def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         edges, near = self.law.first_edges(), None
         for _ in range(self.looks):
-            counts = noisy_counts(bins_of(y, edges), edges.size)
+            counts = noisy_counts(partial(bins_of, edges=edges), edges.size)
             eta, u = near = fit_histogram(self.law, edges, counts, noise_sd, near)
             finer = self.law.finer_edges(*range_of(self.law, edges, eta, u))
             edges = edges if finer is None else finer
@@ -206,7 +224,7 @@ class CategoricalScoring(Scoring):
         return CategoricalScoring(**{**vars(self), "X": self.X[at]})
 
     def _log_shares(self, theta: FloatArray) -> FloatArray:
-        eta = self.X @ theta.reshape(self.X.shape[1], -1)
+        eta = by_row(self.X, theta.reshape(self.X.shape[1], -1))
         return np.asarray(special.log_softmax(np.hstack([np.zeros((len(eta), 1)), eta]), axis=1))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -231,8 +249,8 @@ class CategoricalScoring(Scoring):
         precision = np.kron(np.diag(1 / self.prior_sd**2), inverse)
         return -precision @ theta, precision
 
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        shares = _noisy_shares(noisy_counts(y, len(self.levels)), noise_sd)
+    def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        shares = _noisy_shares(noisy_counts(_as_it_is, len(self.levels)), noise_sd)
         columns = [_intercept(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
         return np.column_stack(columns).ravel()
 
@@ -278,7 +296,7 @@ class OrdinalScoring(Scoring):
 
     def _below(self, theta: FloatArray) -> FloatArray:
         """P(y < k) for k = 0, ..., C at each row, (n, C + 1)."""
-        eta = self.X[:, 1:] @ theta[len(self.levels) - 1 :]
+        eta = by_row(self.X[:, 1:], theta[len(self.levels) - 1 :])
         inner = expit(self._thresholds(theta)[0] - eta[:, None])
         ends = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
         return np.hstack([ends[0], inner, ends[1]])
@@ -294,7 +312,7 @@ class OrdinalScoring(Scoring):
             by_threshold[row, place + 1] = high * (1 - high) / share
             by_threshold[row, place] = -low * (1 - low) / share
             by_eta = np.where(known, low + high - 1, np.nan)
-        of_thresholds = by_threshold[:, 1:-1] @ self._thresholds(theta)[1]
+        of_thresholds = by_row(by_threshold[:, 1:-1], self._thresholds(theta)[1])
         return np.hstack([of_thresholds, by_eta[:, None] * self.X[:, 1:]])
 
     def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -319,8 +337,8 @@ class OrdinalScoring(Scoring):
         precision[cut:, cut:] = np.diag(1 / self.prior_sd**2)
         return gradient, precision
 
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        shares = _noisy_shares(noisy_counts(y, len(self.levels)), noise_sd)
+    def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        shares = _noisy_shares(noisy_counts(_as_it_is, len(self.levels)), noise_sd)
         thresholds = logit(shares.cumsum()[:-1])
         gaps = np.log(np.maximum(np.diff(thresholds), 1e-3))
         return np.concatenate([thresholds[:1], gaps, np.zeros(self.X.shape[1] - 1)])
@@ -386,11 +404,17 @@ class BlockScoring(Scoring):
     def looks(self) -> int:
         return sum(scoring.looks for _, scoring in self.blocks)
 
-    def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        pairs = zip(self.blocks, y.T, strict=True)
-        return np.concatenate(
-            [scoring.start(outcome, noisy_counts, noise_sd) for (_, scoring), outcome in pairs]
-        )
+    def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
+        starts = []
+        for place, (_, scoring) in enumerate(self.blocks):
+
+            def of_block(
+                bin_of: Callable[[FloatArray], FloatArray], n_bins: int, place: int = place
+            ) -> FloatArray:
+                return noisy_counts(partial(_in_block, place=place, bin_of=bin_of), n_bins)
+
+            starts.append(scoring.start(of_block, noise_sd))
+        return np.concatenate(starts)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
         return {

@@ -246,7 +246,8 @@ def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 def _whitened(scores: FloatArray, whitening: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
-        return finite_rows(scores @ whitening)
+        # Not by BLAS, whose rows depend on how many there are: sums over parts must add up.
+        return finite_rows(np.einsum("ij,jk->ik", scores, whitening))
 
 
 def finite_rows(values: FloatArray) -> FloatArray:

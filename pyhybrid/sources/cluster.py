@@ -45,8 +45,8 @@ class DaskFrame(Source):
         total = self.count()
         with _by_type_alone():
             part = self._frame[[*columns]].sample(frac=min(1.0, 1.1 * n / max(total, 1))).compute()
-        table: pd.DataFrame = part.reset_index(drop=True)
-        return table.iloc[:n]
+        table: pd.DataFrame = part.reset_index(drop=True).iloc[:n]
+        return table
 
 
 class SparkFrame(Source):
@@ -76,8 +76,8 @@ class SparkFrame(Source):
         self.check_columns(columns)
         share = min(1.0, 1.1 * n / max(self.count(), 1))
         with _by_type_alone():
-            table: pd.DataFrame = self._frame.select(*columns).sample(share).toPandas()
-        return table.iloc[:n]
+            table: pd.DataFrame = self._frame.select(*columns).sample(share).toPandas().iloc[:n]
+        return table
 
 
 def _answer(of_batch: Callable[[pd.DataFrame], Any], batch: pd.DataFrame) -> Any:

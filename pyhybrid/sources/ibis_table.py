@@ -24,6 +24,7 @@ BATCH = 250_000
 """Rows of a batch."""
 _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
+_CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -61,6 +62,19 @@ class IbisTable(Source):
     def close(self) -> None:
         """Close the connection."""
         self._table.get_backend().disconnect()
+
+    def with_numbers(self, columns: Sequence[str]) -> Source:
+        self.check_columns(columns)
+        numbers = {}
+        for name in columns if self.missing_texts else ():
+            text = _without(self._table[name], self.missing_texts)
+            other = self._table.filter(
+                text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))
+            )
+            with _in_one_line("reading"):
+                if not other.limit(1).count().execute():
+                    numbers[name] = text.try_cast("float64")
+        return IbisTable(self._table.mutate(**numbers), self.missing_texts) if numbers else self
 
     def count(self) -> int:
         with _in_one_line("counting"):

@@ -88,6 +88,11 @@ class Source(ABC):
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         """About n records (all, if there are fewer), chosen at random."""
 
+    def with_numbers(self, columns: Sequence[str]) -> Source:
+        """The source with public columns of numbers read as such, where it has no types."""
+        self.check_columns(columns)
+        return self
+
     def count(self) -> int:
         """Number of records, counted anew."""
         return int(self.sums(len, self.columns[:1]))
@@ -164,7 +169,7 @@ def _batch_values(column: str, batch: pd.DataFrame) -> Values:
 
 
 def _batch_missing(batch: pd.DataFrame) -> IntArray:
-    return batch.isna().sum().to_numpy(dtype=np.int64)
+    return np.asarray(batch.isna().sum(), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

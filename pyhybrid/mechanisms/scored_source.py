@@ -1,0 +1,161 @@
+"""Clipped scores of a table that stays where it is: one pass over its records a round.
+
+Predictors are public: information, clip and center come from a sample of them. Each look at the
+outcomes is a sum of whole numbers over batches, on the workers of a cluster if there is one; noise
+is added once, by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import SourceFailed
+from pyhybrid.mechanisms.clipped_scores import counted_bins, summed_scores, without_outcome
+from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.scoring import Scoring
+from pyhybrid.privacy.scores import ScoringDesign, finite_rows
+from pyhybrid.sources.source import SAMPLED, Parts, Source
+
+IntArray = npt.NDArray[np.int64]
+_MOST_LEVELS = 1_000  # of a column of numbers that may be a factor
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoredSource:
+    """A source joined to a model; what `pyhybrid.mechanisms.clipped_scores.ScoredTable` is of a
+    data frame.
+
+    Attributes
+    ----------
+    source : Source
+    model : Model
+    table : DataFrame, shape (k, ...)
+        Predictors of a sample of the records.
+    public : Scoring
+        The model at these.
+    design : Design
+        How predictors are coded.
+    n_units : int
+        Number of records.
+    checksums : set of int
+        Of the outcomes, of all passes so far: one, unless the table changed.
+    """
+
+    source: Source
+    model: Any
+    table: pd.DataFrame
+    public: Scoring
+    design: Design
+    n_units: int
+    weights: None = None
+    checksums: set[int] = field(default_factory=set)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.n_units
+
+    @property
+    def unit(self) -> npt.NDArray[np.intp]:
+        """Of the sample, whose records stand for all: each is one, from 0, shape (k,)."""
+        return np.arange(len(self.table))
+
+    def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredSource:
+        """What is public of a sample of the sample: of all of it."""
+        return self
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Values (k, d): a source has no survey weights."""
+        return values
+
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Values (k, d), 0 where they are not finite."""
+        return finite_rows(values)
+
+    def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
+        """Outcomes in each bin, in parts of one, from a pass over all records."""
+        return self._summed(partial(_bins_of_batch, bin_of, n_bins), [self.design.outcome])
+
+    def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
+        """Sum of clipped scores at theta (d,), in steps of the clip, from a pass over all."""
+        columns = [self.design.outcome, *self.design.predictors]
+        return self._summed(partial(_scores_of_batch, self.design, theta, design), columns)
+
+    def _summed(self, of_batch: Callable[..., Parts], columns: list[str]) -> IntArray:
+        total, (n, checksum) = self.source.sums(partial(of_batch, self.model), columns).parts
+        self.checksums.add(int(checksum))
+        if int(n) != self.n_units or len(self.checksums) > 1:
+            raise SourceFailed(
+                "the table must not change while it is read: it did; nothing was released"
+            )
+        return np.asarray(total)
+
+
+def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
+    """Join a model to a source: codes the predictors by a sample of them, to which records with
+    all their levels, and with missing values, are added."""
+    parsed = parse_formula(formula, source.columns)
+    outcome, names = parsed.outcome, [*parsed.predictors]
+    source, n = source.with_numbers(names), source.count()
+    sample = source.sample(names, SAMPLED) if names else pd.DataFrame(index=range(min(n, SAMPLED)))
+    coded = pd.concat([sample, *_beside(source, sample)], ignore_index=True)
+    design = read_design(formula, _with_outcome(coded, outcome), any_rank=True, one_value=True)
+    sampled = design.recoded(_with_outcome(sample, outcome))
+    return ScoredSource(
+        source=source,
+        model=model,
+        table=sample,
+        public=model.scoring(sampled),
+        design=design,
+        n_units=n,
+    )
+
+
+def _with_outcome(predictors: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    table: pd.DataFrame = predictors.assign(**{outcome: 0.0})
+    return table
+
+
+def _beside(source: Source, sample: pd.DataFrame) -> list[pd.DataFrame]:
+    """Records like the first of the sample, with levels that it lacks, or a missing value."""
+    first, rows = sample.iloc[:1], []
+    for name in sample.columns:
+        number = pd.api.types.is_numeric_dtype(sample[name])
+        if not number or sample[name].nunique() <= _MOST_LEVELS:
+            levels = source.distinct(name)
+            repeated = first.loc[first.index.repeat(len(levels))]
+            rows.append(repeated.assign(**{name: levels}).reset_index(drop=True))
+    for name in source.has_missing([*sample.columns]):
+        rows.append(first.assign(**{name: None}))
+    return [part.astype(sample.dtypes.to_dict(), errors="ignore") for part in rows]
+
+
+def _bins_of_batch(
+    bin_of: Callable[[FloatArray], FloatArray], n_bins: int, model: Any, batch: pd.DataFrame
+) -> Parts:
+    outcome = model.outcome_numbers(batch.iloc[:, 0])
+    return Parts((counted_bins(outcome, bin_of, n_bins), _seen(outcome)))
+
+
+def _scores_of_batch(
+    design: Design, theta: FloatArray, clip: ScoringDesign, model: Any, batch: pd.DataFrame
+) -> Parts:
+    matrix = design.recoded(without_outcome(batch, design.outcome))
+    outcome = model.outcome_numbers(batch[design.outcome])
+    scores = model.scoring(matrix).scores(theta, outcome)
+    return Parts((summed_scores(finite_rows(scores), clip), _seen(outcome)))
+
+
+def _seen(outcome: FloatArray) -> IntArray:
+    """Number of records, and a checksum of their outcomes that does not depend on their order."""
+    hashes = pd.util.hash_array(np.ascontiguousarray(outcome + 0.0).ravel())
+    return np.array([len(outcome), hashes.sum().view(np.int64)])
