@@ -71,3 +71,4 @@ from .tables.synthesis import synthesize_table as synthesize_table
 __version__: str
 __all__: list[str]
 from .sources.opening import open_source as open_source
+from .tables.in_parts import release_in_parts as release_in_parts

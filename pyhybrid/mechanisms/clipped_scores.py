@@ -23,12 +23,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
+from pyhybrid.mechanisms.scored_records import (
+    PARTS,
+    ScoredSource,
+    ScoredTable,
+    bind_source,
+    counted_bins,
+    without_outcome,
+)
 from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import draw_within
 from pyhybrid.models.formula.design import Design, Matrix, read_design
@@ -43,13 +51,12 @@ from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
     ScoringDesign,
     clip_scores,
-    finite_rows,
     scoring_design,
     scoring_step,
-    whole_scores,
 )
 from pyhybrid.releases.estimates import Estimates
-from pyhybrid.releases.record import Origin
+from pyhybrid.releases.record import Origin, ReleaseRecord
+from pyhybrid.sources.source import Source
 
 IntArray = npt.NDArray[np.int64]
 ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
@@ -63,102 +70,8 @@ _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
-PARTS = STEPS_OF_CLIP  # of one count, for discrete noise
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ScoredTable:
-    """A table joined to a model for clipped scores. Confidential.
-
-    Attributes
-    ----------
-    scoring : Scoring
-        The model at the predictors of all records.
-    public : Scoring
-        The model at public rows, from which I, G, b and C come: the same, or, where predictors were
-        synthesized before, those of the synthetic table.
-    outcome : ndarray, shape (n,)
-        On the scale of the likelihood, NaN where a record has none.
-    design : Design
-        Predictors as the formula codes them.
-    unit : ndarray of int, shape (n,)
-        Unit of each record, from 0.
-    weights : ndarray, shape (n,), or None
-        Survey weights of mean 1.
-    """
-
-    table: pd.DataFrame
-    scoring: Scoring
-    public: Scoring
-    outcome: FloatArray
-    design: Design
-    unit: npt.NDArray[np.intp]
-    weights: FloatArray | None
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return len(self.unit)
-
-    @property
-    def n_units(self) -> int:
-        """Number of units of privacy."""
-        return int(self.unit.max()) + 1
-
-    def by_unit(self, values: FloatArray) -> FloatArray:
-        """Sums (n_units, d) of what the records of a unit have (n, d), 0 where it is not finite."""
-        values = finite_rows(values)
-        if self.n_units == len(self.unit):
-            return values
-        sums = np.zeros((self.n_units, values.shape[1]))
-        np.add.at(sums, self.unit, values)
-        return sums
-
-    def weighted(self, values: FloatArray) -> FloatArray:
-        """Values (n, d) times survey weights."""
-        return values if self.weights is None else values * self.weights[:, None]
-
-    def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredTable:
-        """What is public of these rows."""
-        return replace(
-            self,
-            table=pd.DataFrame(),
-            public=self.public.rows(kept),
-            unit=pd.factorize(self.unit[kept])[0],
-            weights=None if self.weights is None else self.weights[kept],
-        )
-
-    def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
-        """Outcomes in each bin, in parts of one: the records of a unit share one count."""
-        return counted_bins(
-            self.outcome, bin_of, n_bins, PARTS // np.bincount(self.unit)[self.unit]
-        )
-
-    def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
-        """Sum of clipped scores at theta (d,), in steps of the clip."""
-        scores = self.by_unit(self.weighted(self.scoring.scores(theta, self.outcome)))
-        return summed_scores(scores, design)
-
-
-def counted_bins(
-    outcome: FloatArray,
-    bin_of: Callable[[FloatArray], FloatArray],
-    n_bins: int,
-    parts: IntArray | None = None,
-) -> IntArray:
-    """Outcomes in each bin, each of `PARTS` or of its own `parts` (n,)."""
-    bins, counts = bin_of(outcome), np.zeros(n_bins, dtype=np.int64)
-    known = np.isfinite(bins)
-    np.add.at(counts, bins[known].astype(np.intp), PARTS if parts is None else parts[known])
-    return counts
-
-
-def summed_scores(scores: FloatArray, design: ScoringDesign) -> IntArray:
-    """Clipped scores in whole steps, summed over records."""
-    clipped = clip_scores(scores, design.whitening, design.clip)
-    return np.asarray(whole_scores(clipped, design.clip).sum(axis=0))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -175,6 +88,59 @@ class ScoringFit:
     def mu(self) -> float:
         """Of all looks at the outcomes together."""
         return compose_mu(self.mus)
+
+    def draw(self, rng: np.random.Generator) -> FloatArray:
+        """A point (d,) that a set is drawn at: the estimate with its error."""
+        return np.asarray(
+            rng.multivariate_normal(
+                self.theta, self.covariance, method="eigh", check_valid="ignore"
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ScoredEstimate:
+    """A released estimate from a source; rows are drawn from it part by part."""
+
+    mechanism: ClippedScores
+    fit: ScoringFit
+    bound: ScoredSource
+    record: ReleaseRecord
+    thetas: Sequence[FloatArray]
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: ClippedScores,
+        bound: ScoredSource,
+        fit: ScoringFit,
+        m: int,
+        random: Streams,
+    ) -> ScoredEstimate:
+        """With a draw for each of m sets."""
+        return cls(
+            mechanism=mechanism,
+            fit=fit,
+            bound=bound,
+            record=mechanism.record_of(fit, bound, bound.table, m, random),
+            thetas=[fit.draw(random.generator(f"set {place}")) for place in range(1, m + 1)],
+        )
+
+    def state(self) -> dict[str, Any]:
+        """All that rows are drawn from, as JSON."""
+        fields = {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()}
+        return {
+            "fit": fields,
+            "names": list(self.bound.public.names),
+            "n_synthetic": len(self.thetas),
+            "entropy": str(self.record.confidential.entropy),
+        }
+
+    def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
+        """The column of set `place`, from 1, beside these public columns."""
+        rng = random.generator("rows")
+        matrix = self.bound.design.recoded(without_outcome(public, self.mechanism.outcome))
+        return self.mechanism.replicate(matrix, self.thetas[place - 1], rng)
 
 
 @dataclass(frozen=True)
@@ -297,12 +263,15 @@ class ClippedScores(NoiseMechanism):
             unit=unit,
             weights=weights,
         )
-        if self.delta >= 1 / bound.n_units:
+        self._check_delta(bound.n_units)
+        return bound
+
+    def _check_delta(self, n_units: int) -> None:
+        if self.delta >= 1 / n_units:
             raise InvalidInput(
-                f"delta must be below 1 / n = {1 / bound.n_units:.1e}, n the number of records or "
+                f"delta must be below 1 / n = {1 / n_units:.1e}, n the number of records or "
                 f"units of privacy: found {self.delta:g}"
             )
-        return bound
 
     def predicted_widths(self, df: pd.DataFrame) -> pd.DataFrame:
         """How much wider intervals will be for privacy, before anything is spent.
@@ -312,7 +281,7 @@ class ClippedScores(NoiseMechanism):
         """
         return self._widths(self.bind(df))
 
-    def _widths(self, bound: ScoredTable) -> pd.DataFrame:
+    def _widths(self, bound: ScoredTable | ScoredSource) -> pd.DataFrame:
         shares = self._shares(bound)
         design = self._design(bound, np.zeros(bound.public.d), shares[-1], streams(0))
         noise = _CHANGED[self.relation] * design.clip / shares[-1]
@@ -322,7 +291,7 @@ class ClippedScores(NoiseMechanism):
         widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
         return widths
 
-    def _refuse_too_few(self, bound: ScoredTable) -> None:
+    def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
         """Refuse, by public facts, a release whose intervals would say nothing."""
         middle = float(self._widths(bound)["width"].median())
         if middle <= WIDEST:
@@ -365,7 +334,7 @@ class ClippedScores(NoiseMechanism):
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
-    def fit(self, bound: ScoredTable, random: Streams) -> ScoringFit:
+    def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
         shares = self._shares(bound)
         theta, sensitivity = self._start(bound), _CHANGED[self.relation]
@@ -396,16 +365,16 @@ class ClippedScores(NoiseMechanism):
         # A little less, so that adding squares does not round epsilon up.
         return mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
 
-    def _shares_of_start(self, bound: ScoredTable) -> list[float]:
+    def _shares_of_start(self, bound: ScoredTable | ScoredSource) -> list[float]:
         """Mu of each look of the start."""
         looks = bound.public.looks
         return [self._mu * float(np.sqrt(self._of_start(bound) / looks))] * looks
 
-    def _of_start(self, bound: ScoredTable) -> float:
+    def _of_start(self, bound: ScoredTable | ScoredSource) -> float:
         """Share of mu^2 that the start has: more of it where few records are in each bin."""
         return _OF_START_IF_FEW if bound.n_units < _FEW else _OF_START
 
-    def _shares(self, bound: ScoredTable) -> list[float]:
+    def _shares(self, bound: ScoredTable | ScoredSource) -> list[float]:
         """Mu of each round."""
         if self.start is not None:
             return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
@@ -413,7 +382,7 @@ class ClippedScores(NoiseMechanism):
         rounds = ROUNDS_OF_FEW if bound.n_units < _FEW else ROUNDS
         return [self._mu * float(np.sqrt(left * share)) for share in rounds]
 
-    def _start(self, bound: ScoredTable) -> FloatArray:
+    def _start(self, bound: ScoredTable | ScoredSource) -> FloatArray:
         scoring = bound.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
@@ -435,7 +404,7 @@ class ClippedScores(NoiseMechanism):
         return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 
     def _design(
-        self, bound: ScoredTable, theta: FloatArray, mu: float, random: Streams
+        self, bound: ScoredTable | ScoredSource, theta: FloatArray, mu: float, random: Streams
     ) -> ScoringDesign:
         """I, G, b and C of a round, from outcomes simulated at theta."""
         rng, n = random.generator("simulated outcomes"), bound.n_units
@@ -502,14 +471,23 @@ class ClippedScores(NoiseMechanism):
         fit, tables = self.fit(bound, random), []
         for place, table in enumerate(given, start=1):
             rng = random.generator(f"set {place}")
-            theta = rng.multivariate_normal(
-                fit.theta, fit.covariance, method="eigh", check_valid="ignore"
-            )
+            theta = fit.draw(rng)
             matrix = bound.design.recoded(without_outcome(table, self.outcome))
             tables.append(joined(table, self.replicate(matrix, theta, rng)))
             if progress is not None:
                 progress("synthetic data", place, m)
         public = bound.table.drop(columns=list(outcomes or self.synthesizes))
+        return Made(record=self.record_of(fit, bound, public, m, random), tables=tables)
+
+    def record_of(
+        self,
+        fit: ScoringFit,
+        bound: ScoredTable | ScoredSource,
+        public: pd.DataFrame,
+        m: int,
+        random: Streams,
+    ) -> ReleaseRecord:
+        """The record of m sets drawn from a fit beside these public columns."""
         record = self._record(
             public,
             self._charge(fit, m),
@@ -521,13 +499,45 @@ class ClippedScores(NoiseMechanism):
             counts="scores",
         )
         estimates = Estimates(
-            names=bound.scoring.names,
+            names=bound.public.names,
             values=fit.theta,
             covariance=fit.covariance,
             covariance_without_noise=fit.covariance_without_noise,
         )
         exposed = exposed_columns(public, ())
-        return Made(record=replace(record, estimates=estimates, exposed=exposed), tables=tables)
+        return replace(record, estimates=estimates, exposed=exposed)
+
+    # --- Tables that stay where they are ---------------------------------------------------------
+
+    def bind_source(self, source: Source) -> ScoredSource:
+        """Join the model to a source; see `bind`."""
+        for name, what in (("unit", self.unit), ("weights", self.weights)):
+            if what is not None:
+                raise InvalidInput(
+                    f"{name} must be left out for a table that stays where it is: its records are "
+                    "summed in parts, each as a unit of weight 1"
+                )
+        bound = bind_source(self.model.formula, self.model, source)
+        _refuse_all_records_terms(bound.design, bound.table)
+        self._check_delta(bound.n_units)
+        return bound
+
+    def estimate(self, source: Source, n_synthetic: int) -> ScoredEstimate:
+        """The noisy estimate from a source, from which rows are drawn part by part."""
+        bound, random = self.bind_source(source), streams()
+        self._refuse_too_few(bound)
+        fit = self.fit(bound, random)
+        return ScoredEstimate.of(self, bound, fit, n_synthetic, random)
+
+    def estimate_of(self, state: Mapping[str, Any], source: Source) -> ScoredEstimate:
+        """Inverse of `ScoredEstimate.state`."""
+        random = streams(int(state["entropy"]))
+        arrays = {name: np.array(value) for name, value in state["fit"].items() if name != "mus"}
+        fit = ScoringFit(**arrays, mus=tuple(state["fit"]["mus"]))
+        bound = self.bind_source(source)
+        if list(bound.public.names) != state["names"]:
+            raise SourceFailed("the table must be the one that was estimated from: it has changed")
+        return ScoredEstimate.of(self, bound, fit, state["n_synthetic"], random)
 
     def replicate(
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
@@ -584,12 +594,6 @@ class ClippedScores(NoiseMechanism):
                 ],
             },
         )
-
-
-def without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    """The table with zeros in the place of the outcome, so that nothing of it reaches a coding."""
-    zeros = pd.Series(np.zeros(len(table)), index=table.index)
-    return with_columns(table, {outcome: zeros})
 
 
 def release_in_sequence(

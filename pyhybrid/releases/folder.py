@@ -11,6 +11,7 @@ confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
 confidential/refits.csv              what refits without single records found, if there were any
 confidential/step_1/ ...             the same of each column of a sequential synthesis
+public/synthetic_1/part-00001...     in place of a table: parts of one that was released in parts
 ==================================== ==========================================================
 """
 
@@ -237,10 +238,14 @@ def write_tables(folder: Path, tables: Sequence[pd.DataFrame], file_format: str)
 def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
     """Inverse of `write_tables`."""
     schema = read_json(folder / "schema.json")
-    return [
-        read_released(folder / f"synthetic_{place}.{schema['file_format']}", schema)
-        for place in range(1, n_synthetic + 1)
-    ]
+    names = [folder / f"synthetic_{place}" for place in range(1, n_synthetic + 1)]
+    if names[0].is_dir():
+        parts = [sorted(name.glob("part-*.parquet")) for name in names]
+        return [
+            pd.concat([pd.read_parquet(part) for part in of_set], ignore_index=True)
+            for of_set in parts
+        ]
+    return [read_released(Path(f"{name}.{schema['file_format']}"), schema) for name in names]
 
 
 def write_private(
@@ -308,6 +313,32 @@ def save_release(
         if record.estimates is not None:
             write_json(public / "estimates.json", record.estimates.as_dict())
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
+
+
+def save_in_parts(
+    aside: Path,
+    target: Path,
+    *,
+    record: ReleaseRecord,
+    table: pd.DataFrame,
+    statement: str,
+    notes: Mapping[str, Any],
+    attachments: Mapping[str, str],
+) -> None:
+    """Write all but the tables of a release whose parts are in the folder `aside`, under
+    `public/synthetic_1/` and so on, and put it in the place of `target`, which is not there;
+    `table` has some rows of one."""
+    public = aside / "public"
+    write_json(public / "schema.json", table_schema(table, "parquet"))
+    (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
+    write_json(public / "charge.json", stated_charge(record.charge))
+    if record.estimates is not None:
+        write_json(public / "estimates.json", record.estimates.as_dict())
+    _write_confidential(aside / "confidential", record, (), notes, attachments)
+    for path in (public, *public.iterdir()):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    aside.rename(target)
+    target.chmod(0o755)
 
 
 def load_release(folder: str | os.PathLike[str]) -> StoredRelease:

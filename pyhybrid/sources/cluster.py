@@ -7,6 +7,7 @@ machine of the owner, and never on a worker.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput, PyhybridError, SourceFailed
-from pyhybrid.sources.source import SAMPLED, Source
+from pyhybrid.sources.source import BATCH, SAMPLED, Source
 
 
 class DaskFrame(Source):
@@ -39,6 +40,13 @@ class DaskFrame(Source):
         with _by_type_alone():
             answers = dask.compute(*(dask.delayed(_answer)(of_batch, part) for part in parts))
         return _total(answers)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        self.check_columns(columns)
+        for part in self._frame[[*columns]].to_delayed():
+            with _by_type_alone():
+                batch = part.compute()
+            yield batch
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         self.check_columns(columns)
@@ -71,6 +79,13 @@ class SparkFrame(Source):
         with _by_type_alone():
             rows = self._frame.select(*columns).mapInPandas(answers, "answer binary").collect()
         return _total([pickle.loads(bytes(row.answer)) for row in rows])
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        self.check_columns(columns)
+        with _by_type_alone():
+            rows = self._frame.select(*columns).toLocalIterator()
+            while batch := [*itertools.islice(rows, BATCH)]:
+                yield pd.DataFrame(batch, columns=[*columns])
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         self.check_columns(columns)

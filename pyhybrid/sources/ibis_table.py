@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.sources.source import (
+    BATCH,
     SAMPLED,
     ColumnCells,
     IntArray,
@@ -20,8 +21,6 @@ from pyhybrid.sources.source import (
 )
 from pyhybrid.sources.thresholds import Thresholds, thresholds
 
-BATCH = 250_000
-"""Rows of a batch."""
 _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
 _CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
@@ -91,7 +90,6 @@ class IbisTable(Source):
         return total
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """All records, in data frames of at most 250,000."""
         with _in_one_line("reading"):
             reader = self._table.select(*columns).to_pyarrow_batches(chunk_size=BATCH)
             for batch in reader:

@@ -8,7 +8,7 @@ changes nothing, to the last digit. `Source` is the only class that knows where 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,8 @@ from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 
 IntArray = npt.NDArray[np.int64]
+BATCH = 250_000
+"""Records of a batch, at most."""
 SAMPLED = 50_000
 """Records of a sample of public columns."""
 
@@ -83,6 +85,10 @@ class Source(ABC):
             run in another process.
         columns : sequence of str
         """
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """All records, a batch at a time, in the order of the source."""
 
     @abstractmethod
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms import clipped_scores
+from pyhybrid.mechanisms import clipped_scores, scored_records
 from pyhybrid.privacy.conversions import mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions
 
@@ -127,15 +127,15 @@ def test_broken_mechanisms_are_caught(monkeypatch):
     assert worst <= 4
     assert same
     with monkeypatch.context() as patch:
-        patch.setattr(clipped_scores, "clip_scores", lambda s, W, C: np.nan_to_num(s @ W))
-        patch.setattr(clipped_scores, "whole_scores",
+        patch.setattr(scored_records, "clip_scores", lambda s, W, C: np.nan_to_num(s @ W))
+        patch.setattr(scored_records, "whole_scores",
                       lambda rows, C: np.trunc(rows * (2**30 / C)).astype(np.int64))  # fmt: skip
         assert moved()[0] > 4
     design_of = clipped_scores.ClippedScores._design
 
     def reads_outcomes(self, bound, theta, mu, random):
         design = design_of(self, bound, theta, mu, random)
-        scores = clipped_scores.clip_scores(
+        scores = scored_records.clip_scores(
             bound.scoring.scores(theta, bound.outcome), design.whitening, design.clip
         )
         return clipped_scores.replace(design, center=scores.sum(axis=0))
@@ -152,7 +152,7 @@ def test_blocks_that_are_clipped_one_by_one_are_caught(monkeypatch):
     table.loc[11, "pension"] = 1e14
     absent = table.astype({"pension": object})
     absent.loc[11, "pension"] = "none"
-    clip = clipped_scores.clip_scores
+    clip = scored_records.clip_scores
 
     def worst():
         before, after = (seen_sums(monkeypatch, mechanism, t)[0] for t in (table, absent))
@@ -164,8 +164,8 @@ def test_blocks_that_are_clipped_one_by_one_are_caught(monkeypatch):
         return sum(clip(1e3 * scores * own, whitening, C) for own in (of_zero, ~of_zero))
 
     assert worst() <= 1
-    monkeypatch.setattr(clipped_scores, "clip_scores", one_by_one)
-    monkeypatch.setattr(clipped_scores, "whole_scores",
+    monkeypatch.setattr(scored_records, "clip_scores", one_by_one)
+    monkeypatch.setattr(scored_records, "whole_scores",
                         lambda rows, C: np.trunc(rows * (2**30 / C)).astype(np.int64))  # fmt: skip
     assert worst() > 1
 

@@ -1,14 +1,14 @@
-"""Clipped scores of a table that stays where it is: one pass over its records a round.
+"""Records that clipped scores are summed over: a data frame, or a table that stays where it is.
 
-Predictors are public: information, clip and center come from a sample of them. Each look at the
-outcomes is a sum of whole numbers over batches, on the workers of a cluster if there is one; noise
-is added once, by the caller.
+Predictors are public: information, clip and center come from them, of a large table from a sample.
+Each look at the outcomes is a sum of whole numbers, over one batch or over many, on the workers of
+a cluster if there is one; noise is added once, by the caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -18,21 +18,121 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import SourceFailed
-from pyhybrid.mechanisms.clipped_scores import counted_bins, summed_scores, without_outcome
 from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.models.formula.terms import parse_formula
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
-from pyhybrid.privacy.scores import ScoringDesign, finite_rows
+from pyhybrid.privacy.scores import (
+    STEPS_OF_CLIP,
+    ScoringDesign,
+    clip_scores,
+    finite_rows,
+    whole_scores,
+)
 from pyhybrid.sources.source import SAMPLED, Parts, Source
 
 IntArray = npt.NDArray[np.int64]
+PARTS = STEPS_OF_CLIP
+"""Of one count, for discrete noise."""
 _MOST_LEVELS = 1_000  # of a column of numbers that may be a factor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScoredTable:
+    """A table joined to a model for clipped scores. Confidential.
+
+    Attributes
+    ----------
+    scoring : Scoring
+        The model at the predictors of all records.
+    public : Scoring
+        The model at public rows, from which I, G, b and C come: the same, or, where predictors were
+        synthesized before, those of the synthetic table.
+    outcome : ndarray, shape (n,)
+        On the scale of the likelihood, NaN where a record has none.
+    design : Design
+        Predictors as the formula codes them.
+    unit : ndarray of int, shape (n,)
+        Unit of each record, from 0.
+    weights : ndarray, shape (n,), or None
+        Survey weights of mean 1.
+    """
+
+    table: pd.DataFrame
+    scoring: Scoring
+    public: Scoring
+    outcome: FloatArray
+    design: Design
+    unit: npt.NDArray[np.intp]
+    weights: FloatArray | None
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.unit)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units of privacy."""
+        return int(self.unit.max()) + 1
+
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Sums (n_units, d) of what the records of a unit have (n, d), 0 where it is not finite."""
+        values = finite_rows(values)
+        if self.n_units == len(self.unit):
+            return values
+        sums = np.zeros((self.n_units, values.shape[1]))
+        np.add.at(sums, self.unit, values)
+        return sums
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Values (n, d) times survey weights."""
+        return values if self.weights is None else values * self.weights[:, None]
+
+    def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredTable:
+        """What is public of these rows."""
+        return replace(
+            self,
+            table=pd.DataFrame(),
+            public=self.public.rows(kept),
+            unit=pd.factorize(self.unit[kept])[0],
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
+        """Outcomes in each bin, in parts of one: the records of a unit share one count."""
+        return counted_bins(
+            self.outcome, bin_of, n_bins, PARTS // np.bincount(self.unit)[self.unit]
+        )
+
+    def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
+        """Sum of clipped scores at theta (d,), in steps of the clip."""
+        scores = self.by_unit(self.weighted(self.scoring.scores(theta, self.outcome)))
+        return summed_scores(scores, design)
+
+
+def counted_bins(
+    outcome: FloatArray,
+    bin_of: Callable[[FloatArray], FloatArray],
+    n_bins: int,
+    parts: IntArray | None = None,
+) -> IntArray:
+    """Outcomes in each bin, each of `PARTS` or of its own `parts` (n,)."""
+    bins, counts = bin_of(outcome), np.zeros(n_bins, dtype=np.int64)
+    known = np.isfinite(bins)
+    np.add.at(counts, bins[known].astype(np.intp), PARTS if parts is None else parts[known])
+    return counts
+
+
+def summed_scores(scores: FloatArray, design: ScoringDesign) -> IntArray:
+    """Clipped scores in whole steps, summed over records."""
+    clipped = clip_scores(scores, design.whitening, design.clip)
+    return np.asarray(whole_scores(clipped, design.clip).sum(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoredSource:
-    """A source joined to a model; what `pyhybrid.mechanisms.clipped_scores.ScoredTable` is of a
-    data frame.
+    """A source joined to a model; what `ScoredTable` is of a data frame.
 
     Attributes
     ----------
@@ -118,6 +218,12 @@ def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
         design=design,
         n_units=n,
     )
+
+
+def without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    """The table with zeros in the place of the outcome, so that nothing of it reaches a coding."""
+    zeros = pd.Series(np.zeros(len(table)), index=table.index)
+    return with_columns(table, {outcome: zeros})
 
 
 def _with_outcome(predictors: pd.DataFrame, outcome: str) -> pd.DataFrame:
