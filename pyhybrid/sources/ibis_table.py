@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,14 +71,12 @@ class IbisTable(Source):
             other = self._table.filter(
                 text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))
             )
-            with _in_one_line("reading"):
-                if not other.limit(1).count().execute():
-                    numbers[name] = text.try_cast("float64")
+            if not _from_ibis("reading", other.limit(1).count().execute):
+                numbers[name] = text.try_cast("float64")
         return IbisTable(self._table.mutate(**numbers), self.missing_texts) if numbers else self
 
     def count(self) -> int:
-        with _in_one_line("counting"):
-            return int(self._table.count().execute())
+        return int(_from_ibis("counting", self._table.count().execute))
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
@@ -90,11 +89,11 @@ class IbisTable(Source):
         return total
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        with _in_one_line("reading"):
-            reader = self._table.select(*columns).to_pyarrow_batches(chunk_size=BATCH)
-            for batch in reader:
-                frame = batch.to_pandas()
-                yield frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
+        rows = self._table.select(*columns)
+        reader = _from_ibis("reading", partial(rows.to_pyarrow_batches, chunk_size=BATCH))
+        while (batch := _from_ibis("reading", partial(next, reader, None))) is not None:
+            frame = batch.to_pandas()
+            yield frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         import ibis
@@ -103,15 +102,14 @@ class IbisTable(Source):
         rows, total = self._table.select(*columns), self.count()
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
-        with _in_one_line("reading"):
-            frame: pd.DataFrame = rows.to_pandas()
+        frame: pd.DataFrame = _from_ibis("reading", rows.to_pandas)
         return frame
 
     def distinct(self, column: str) -> list[Any]:
         self.check_columns([column])
         values = self._table[column]
-        with _in_one_line("reading"):
-            seen = self._table.filter(values.notnull()).select(column).distinct().to_pandas()
+        levels = self._table.filter(values.notnull()).select(column).distinct()
+        seen = _from_ibis("reading", levels.to_pandas)
         return sorted(seen[column].dropna().tolist(), key=lambda value: (str(type(value)), value))
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
@@ -126,8 +124,7 @@ class IbisTable(Source):
     def _counted(self, keys: Sequence[_Key]) -> IntArray:
         named = {f"key_{place}": key.expression for place, key in enumerate(keys)}
         grouped = self._table.group_by(**named).aggregate(records=self._table.count())
-        with _in_one_line("counting"):
-            groups = grouped.to_pandas()
+        groups = _from_ibis("counting", grouped.to_pandas)
         counts = np.zeros([key.cells.n_cells for key in keys], dtype=np.int64)
         places = tuple(key.places(groups[name]) for name, key in zip(named, keys, strict=True))
         np.add.at(counts, places, groups["records"].to_numpy(dtype=np.int64))
@@ -202,13 +199,13 @@ def _nested(numbers: Any, cut: Thresholds) -> Any:
     return below(0, cut.at.size)
 
 
-@contextlib.contextmanager
-def _in_one_line(what: str) -> Iterator[None]:
-    """The error of another program by its type alone: its text can quote values and passwords."""
+def _from_ibis(what: str, call: Callable[[], Any]) -> Any:
+    """What a call of ibis returns, without its warnings; an error by its type alone, as its text
+    can quote values and passwords."""
     try:
-        yield
-    except (InvalidInput, SourceFailed, GeneratorExit, KeyboardInterrupt):
-        raise
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call()
     except Exception as error:
         raise SourceFailed(
             f"the table could not be read while {what}: {type(error).__name__}; is it there, and "

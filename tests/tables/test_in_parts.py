@@ -1,0 +1,279 @@
+"""Releases of tables that stay where they are: stored before the first row, and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SourceFailed
+from pyhybrid.core.randomness import streams
+from pyhybrid.mechanisms import clipped_scores
+from pyhybrid.mechanisms.scored_records import bind_source
+from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.release import Release
+from pyhybrid.sources import source as source_module
+from pyhybrid.sources.ibis_table import IbisTable
+
+FORMULA = "visits ~ size + I((age - 45) / 10) + area + factor(kind) + owner"
+MODELS = {
+    "counts": ph.Poisson(FORMULA, prior="normal"),
+    "zeros": ph.LogNormal(
+        FORMULA.replace("visits", "income"), zeros=True, missing=True, decimals=0, prior="normal"
+    ),
+    "levels": ph.Categorical(FORMULA.replace("visits", "view"), levels=("no", "so", "yes")),
+    "ordered": ph.Ordinal(FORMULA.replace("visits", "view"), levels=("no", "so", "yes")),
+}
+
+
+def survey(n: int, seed: int = 1) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age, area = rng.integers(18, 90, n), rng.choice(["a", "b", "rare"], n, p=[0.6, 0.398, 0.002])
+    visits = rng.poisson(np.exp(0.4 + 0.02 * (age - 45)))
+    income = np.where(rng.random(n) < 0.2, 0.0, np.exp(rng.normal(9, 1, n)).round())
+    return pd.DataFrame(
+        {
+            "size": np.where(rng.random(n) < 0.04, np.nan, rng.normal(size=n)),
+            "age": age,
+            "area": area,
+            "kind": rng.integers(1, 4, n),
+            "owner": rng.random(n) < 0.4,
+            "visits": visits,
+            "income": np.where(rng.random(n) < 0.1, np.nan, income),
+            "view": rng.choice(["no", "so", "yes"], n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return survey(6_000)
+
+
+@pytest.fixture
+def stored(table: pd.DataFrame, tmp_path: Path) -> Path:
+    folder = tmp_path / "stored"
+    folder.mkdir()
+    for place, part in enumerate(np.array_split(np.arange(len(table)), 4)):
+        table.iloc[part].to_parquet(folder / f"{place}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("batch", [1, 7, 977, 250_000])
+def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
+    name: str, batch: int, table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bins and clipped scores, in batches of any size, with levels that a sample does not have."""
+    part = table if batch > 7 else table.iloc[: 300 * batch]
+    mechanism, model = ph.ClippedScores(MODELS[name], delta=1e-6), MODELS[name]
+    monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)
+    source = _InBatches(part, batch)
+    bound, of_frame = bind_source(model.formula, model, source), mechanism.bind(part)
+    assert bound.public.names == of_frame.public.names
+    rng = np.random.default_rng(5)
+    theta = rng.normal(0, 0.2, bound.public.d)
+    design = mechanism._design(of_frame, theta, 0.3, streams(2))
+    np.testing.assert_array_equal(bound.score_sum(theta, design), of_frame.score_sum(theta, design))
+    edges = np.array([0.0, 1.0, 5.0, np.inf])
+
+    def bin_of(y: np.ndarray) -> np.ndarray:
+        first = y if y.ndim == 1 else y[:, 0]
+        return np.where(np.isfinite(first), np.searchsorted(edges, first), np.nan)
+
+    np.testing.assert_array_equal(bound.bin_counts(bin_of, 5), of_frame.bin_counts(bin_of, 5))
+    assert len(bound.checksums) == 1
+
+
+def test_products_by_blas_would_depend_on_the_batch() -> None:
+    """The control: why scores are not multiplied by BLAS."""
+    rng = np.random.default_rng(1)
+    X, W = rng.normal(size=(20_003, 19)), rng.normal(size=(19, 19))
+    whole = X @ W
+    parts = np.vstack([X[k : k + 17] @ W for k in range(0, len(X), 17)])
+    assert (whole != parts).any()
+
+
+class _InBatches(source_module.Source):
+    """A data frame, in batches."""
+
+    def __init__(self, table: pd.DataFrame, batch: int) -> None:
+        self.table, self.batch, self.columns = table, batch, tuple(table.columns)
+
+    def batches(self, columns):
+        for first in range(0, len(self.table), self.batch):
+            yield self.table[[*columns]].iloc[first : first + self.batch].reset_index(drop=True)
+
+    def sums(self, of_batch, columns):
+        answers = [of_batch(batch) for batch in self.batches(columns)]
+        return sum(answers[1:], start=answers[0])
+
+    def sample(self, columns, n=100):
+        return self.table[[*columns]].iloc[:100].reset_index(drop=True)
+
+
+def _mechanism(name: str = "counts") -> ph.ClippedScores:
+    return ph.ClippedScores(MODELS[name], epsilon=2)
+
+
+def test_a_release_in_parts_is_a_release_like_any_other(
+    table: pd.DataFrame, stored: Path, tmp_path: Path
+) -> None:
+    ledger = Ledger(tmp_path / "l.ledger", budget=3, kind="strict", relation="remove", delta=1e-6)
+    out = tmp_path / "out"
+    charge = ph.release_in_parts(
+        _mechanism(), str(stored), out, n_synthetic=2, ledger=ledger, drop=["income"], keep=["size"]
+    )
+    assert charge.epsilon == 2
+    release = Release.load(out)
+    assert [len(synthetic) for synthetic in release.synthetic] == [len(table)] * 2
+    assert list(release.synthetic[0].columns) == [c for c in table.columns if c != "income"]
+    pd.testing.assert_frame_equal(
+        release.synthetic[0][["age", "area", "size"]], table[["age", "area", "size"]]
+    )
+    assert abs(release.synthetic[0]["visits"].mean() / table["visits"].mean() - 1) < 0.15
+    assert len(ph.estimates(release)) == 9
+    statement = (out / "public" / "privacy_statement.md").read_text()
+    assert "6000 records" in statement
+    assert "income" in statement
+    assert (out / "confidential").stat().st_mode & 0o777 == 0o700
+    assert (out / "confidential" / "report.html").is_file()
+    assert not (tmp_path / ".out.parts").exists()
+    assert len(ledger.entries) == 1
+    public = b"".join(p.read_bytes() for p in (out / "public").rglob("*") if p.is_file())
+    assert str(release.entropy).encode() not in public
+    with pytest.raises(BudgetExceeded):
+        ph.release_in_parts(
+            _mechanism(), str(stored), tmp_path / "two", ledger=ledger, keep=["size"]
+        )
+    assert not (tmp_path / "two").exists()
+    assert not (tmp_path / ".two.parts").exists()
+
+
+def test_what_was_stopped_goes_on_without_new_noise_or_charge(
+    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = Ledger(tmp_path / "l.ledger", budget=9, kind="strict", relation="remove", delta=1e-6)
+    out, asked = tmp_path / "out", {"ledger": ledger, "keep": ["size"], "n_synthetic": 2}
+    looks = []
+    of_opendp = clipped_scores.gaussian_sums
+
+    def counted(*arguments):
+        looks.append(1)
+        return of_opendp(*arguments)
+
+    monkeypatch.setattr(clipped_scores, "gaussian_sums", counted)
+
+    def stop(what: str, done: int, total: int) -> None:
+        if done > 7_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ph.release_in_parts(_mechanism(), str(stored), out, progress=stop, **asked)
+    assert not out.exists()
+    parts = tmp_path / ".out.parts"
+    assert parts.stat().st_mode & 0o777 == 0o700
+    first = sorted(parts.rglob("*.parquet"))
+    before, n_looks = [path.read_bytes() for path in first], len(looks)
+    written = [path.stat().st_mtime_ns for path in first]
+    with pytest.raises(InvalidInput, match="of the same mechanism"):
+        ph.release_in_parts(_mechanism("zeros"), str(stored), out, **asked)
+    ph.release_in_parts(_mechanism(), str(stored), out, **asked)
+    assert len(looks) == n_looks
+    assert len(ledger.entries) == 1
+    after = sorted((out / "public").rglob("*.parquet"))
+    assert [path.read_bytes() for path in after[: len(before)]] == before
+    assert [path.stat().st_mtime_ns for path in after[: len(written)]] == written
+    assert not parts.exists()
+
+
+def test_a_folder_of_parts_that_another_could_have_made_is_refused(
+    stored: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "public").mkdir(parents=True)
+    (tmp_path / ".out.parts").symlink_to(elsewhere)
+    with pytest.raises(InvalidInput, match="that you alone can read"):
+        ph.release_in_parts(_mechanism(), str(stored), tmp_path / "out", keep=["size"])
+    assert list(elsewhere.iterdir()) == [elsewhere / "public"]
+    (tmp_path / ".out.parts").unlink()
+    (tmp_path / ".out.parts").mkdir()
+    os.chmod(tmp_path / ".out.parts", 0o777)
+    with pytest.raises(InvalidInput, match="that you alone can read"):
+        ph.release_in_parts(_mechanism(), str(stored), tmp_path / "out", keep=["size"])
+
+
+def test_a_table_that_changes_between_passes_is_not_released(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One outcome more or less, or another one: by number and by checksum."""
+    for change in (
+        lambda t: t.iloc[1:],
+        lambda t: t.assign(visits=t["visits"].mask(t.index == 3, 9)),
+    ):
+        source, passes = _InBatches(table, 1_000), []
+        sums = source.sums
+
+        def changing(of_batch, columns, source=source, sums=sums, change=change, passes=passes):
+            passes.append(columns)
+            if len(passes) == 9:
+                source.table = change(source.table)
+            return sums(of_batch, columns)
+
+        monkeypatch.setattr(source, "sums", changing)
+        with pytest.raises(SourceFailed, match="must not change while it is read"):
+            _mechanism().estimate(source, 1)
+        assert len(passes) >= 9
+
+
+def test_what_a_source_cannot_do_is_said(stored: Path, tmp_path: Path) -> None:
+    table, out = str(stored), tmp_path / "out"
+    for mechanism, words in (
+        (ph.ClippedScores(MODELS["counts"], unit="age"), "unit must be left out"),
+        (ph.ClippedScores(MODELS["counts"], weights="age"), "weights must be left out"),
+        (ph.ClippedScores(ph.Poisson("visits ~ scale(age)")), "one record at a time"),
+        (ph.ClippedScores(ph.Poisson("visits ~ nothing")), "nothing"),
+        (ph.ClippedScores(MODELS["counts"], delta=0.01), "delta must be below 1 / n"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            ph.release_in_parts(mechanism, table, out, keep=["size"])
+    with pytest.raises(InvalidInput, match="'size'"):
+        ph.release_in_parts(_mechanism(), table, out)
+    assert not out.exists()
+    assert not (tmp_path / ".out.parts").exists()
+
+
+def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
+    table: pd.DataFrame, tmp_path: Path
+) -> None:
+    folder = tmp_path / "csv"
+    folder.mkdir()
+    table.assign(area=table["area"].map({"a": "01", "b": "02", "rare": "03"})).to_csv(
+        folder / "t.csv", index=False
+    )
+    source = ph.open_source(folder)
+    assert isinstance(source, IbisTable)
+    bound = bind_source(FORMULA, MODELS["counts"], source)
+    assert [name for name in bound.public.names if name.startswith("area")] == [
+        "area[T.02]", "area[T.03]",
+    ]  # fmt: skip
+    of_frame = _mechanism().bind(table)
+    assert bound.public.d == of_frame.public.d
+    design = _mechanism()._design(of_frame, np.zeros(bound.public.d), 0.3, streams(2))
+    zero = np.zeros(bound.public.d)
+    np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))
+
+
+def test_the_stored_estimate_is_json_of_public_numbers(stored: Path) -> None:
+    source = ph.open_source(stored)
+    estimate = _mechanism().estimate(source, 3)
+    state = json.loads(json.dumps(estimate.state()))
+    again = _mechanism().estimate_of(state, source)
+    for one, other in zip(estimate.thetas, again.thetas, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.record.charge == estimate.record.charge
