@@ -114,8 +114,6 @@ def test_real_sums_and_means_get_laplace_noise() -> None:
     means = [laplace_mean(y, **own) for _ in range(800)]
     off = [m.value - 0.875 / 3 for m in means]
     assert stats.kstest(off, "laplace", (0, 1 / 6)).pvalue > P_VALUE
-    covered = np.mean([abs(m.value - 0.875 / 3) <= m.margin(0.9) for m in means])
-    assert within(covered, 0.9, math.sqrt(0.09 / 800))
 
 
 def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
