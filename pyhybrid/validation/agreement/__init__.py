@@ -14,7 +14,6 @@ supplement             the user's printed script and program against ours: `vali
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,9 +34,7 @@ from pyhybrid.engines import (
     ConvergenceRule,
     Draws,
     Engine,
-    Provenance,
     SamplerSettings,
-    StanProgram,
     engine_by_name,
     resolve_engine,
 )
@@ -137,7 +134,8 @@ def validate(
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()
-    alike = list(_same_draws(bound, engines, source, progress))
+    rows = [*table_rows(bound), *array_rows(source.generator("array functions"))]
+    found = [(rows, []), *_same_draws(bound, engines, source, progress)]
     sides: list[Side] = []
     for engine_of_side in engines if len(engines) > 1 else ():
         sides.append(
@@ -151,31 +149,14 @@ def validate(
                 alpha=sides[0].fits[1].alpha if sides else None,
             )
         )
-    fits = [draws for draws, _ in alike] + [fit.draws for side in sides for fit in side.fits]
-    rows = [
-        *table_rows(bound),
-        *array_rows(source.generator("array functions")),
-        *(row for _, of_engine in alike for row in of_engine),
-        *_means(bound, sides),
-    ]
-    said = {name: str(value) for name, value in model.describe().items()}
-    return _validation(
-        rows,
-        [draws.provenance for draws in fits],
-        {
-            **said,
-            "table": "generated table" if data is None else "the user's own table",
-            "records": str(bound.n),
-            "columns": str(table.shape[1]),
-            "engines": ", ".join(one.name for one in engines),
-        },
-        settings,
-        source,
-        programs={f"stan/{bound.program.name}.stan": bound.program.sha256},
-        rewritten=bound.program,
-        own_data=data is not None,
-        left_out=left_out,
-    )
+    found.append((list(_means(bound, sides)), _draws_of(sides)))
+    said = {
+        **{name: str(value) for name, value in model.describe().items()},
+        "table": "generated table" if data is None else "the user's own table",
+        "records": str(bound.n),
+        "columns": str(table.shape[1]),
+    }
+    return _result(found, said, settings, source, own_data=data is not None, left_out=left_out)
 
 
 @bar_in_notebooks
@@ -218,9 +199,17 @@ def validate_published(
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
     engines, left_out = _engines(engine, quick=quick, against_r=False)
-    found = list(published_rows(cases, engines, source, settings, progress))
-    said = "the studies' data, " + ("simulated incomes" if income is None else "CE file")
-    return _of_sides(found, said, settings, source, own_data=income is not None, left_out=left_out)
+    found = [
+        (rows, _draws_of(sides))
+        for rows, sides in published_rows(cases, engines, source, settings, progress)
+    ]
+    said = {
+        "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
+        "records": str(records),
+    }
+    return _result(
+        found, said, settings or SETTINGS, source, own_data=income is not None, left_out=left_out
+    )
 
 
 @bar_in_notebooks
@@ -281,64 +270,36 @@ def validate_supplement(
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
         sides.append(theirs)
-    return _of_sides([(rows, sides)], "RAND visits", settings, source)
+    said = {"table": "RAND visits", "records": str(ours.session.bound.n)}
+    return _result([(rows, _draws_of(sides))], said, settings or SETTINGS, source)
 
 
-def _of_sides(
-    found: Sequence[tuple[list[Row], list[Any]]],
-    table: str,
-    settings: SamplerSettings | None,
-    source: Streams,
-    **more: Any,
-) -> Validation:
-    """A comparison of programs from its rows and fits."""
-    sides = [side for _, of_program in found for side in of_program]
-    fits = [fit.draws.provenance for side in sides for fit in side.fits]
-    said = {
-        "table": table,
-        "records": str(sides[0].session.bound.n),
-        "engines": ", ".join(dict.fromkeys(one.engine for one in fits)),
-    }
-    return _validation(
-        [row for rows, _ in found for row in rows],
-        fits,
-        said,
-        settings or SETTINGS,
-        source,
-        programs={f"stan/{one.program}.stan": one.program_sha256 for one in fits},
-        **more,
-    )
+def _draws_of(sides: Sequence[Side]) -> list[Draws]:
+    return [fit.draws for side in sides for fit in side.fits]
 
 
-def _validation(
-    rows: Sequence[Row],
-    fits: Sequence[Provenance],
+def _result(
+    found: Sequence[tuple[Sequence[Row], Sequence[Draws]]],
     said: Mapping[str, str],
     sampler: SamplerSettings,
     source: Streams,
-    *,
-    programs: dict[str, str],
-    rewritten: StanProgram | None = None,
     **more: Any,
 ) -> Validation:
-    """The result, with notes of `fits` and the hash of the text that an old rstan was given."""
-    notes = tuple(dict.fromkeys(note for one in fits for note in one.notes))
-    if rewritten is not None and any("rewritten for rstan" in note for note in notes):
-        text = str(call_r("for_old_rstan", text=rewritten.text.rstrip("\n")))
-        name = f"stan/{rewritten.name}.stan as rewritten for rstan"
-        programs[name] = hashlib.sha256(text.encode()).hexdigest()
+    """Rows, and what is needed to repeat the fits that they were computed from."""
+    fits = [draws.provenance for _, of_rows in found for draws in of_rows]
     return Validation(
-        rows=tuple(rows),
+        rows=tuple(row for rows, _ in found for row in rows),
         versions=_versions(),
-        programs=programs,
+        programs={f"stan/{fit.program}.stan": fit.program_sha256 for fit in fits},
         settings={
             **said,
+            "engines": ", ".join(dict.fromkeys(fit.engine for fit in fits)),
             "chains": str(sampler.chains),
             "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
             "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
         },
         seed=source.entropy,
-        notes=notes,
+        notes=tuple(dict.fromkeys(note for fit in fits for note in fit.notes)),
         **more,
     )
 
@@ -394,7 +355,7 @@ def _table_and_model(
 
 def _same_draws(
     bound: Any, engines: Sequence[Engine], source: Streams, progress: FitProgress | None
-) -> Iterator[tuple[Draws, list[Row]]]:
+) -> Iterator[tuple[list[Row], list[Draws]]]:
     """Every engine writes its log_lik once, for a few draws."""
     data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     for engine in engines:
@@ -405,7 +366,7 @@ def _same_draws(
             settings=short_settings(int(data["n"])),
             progress=progress and partial(progress, f"log_lik by {engine.name}"),
         )
-        yield draws, list(same_draws_rows(bound, draws, source.generator("loop")))
+        yield list(same_draws_rows(bound, draws, source.generator("loop"))), [draws]
 
 
 def _means(bound: BoundModel, sides: Sequence[Side]) -> Iterator[Row]:
