@@ -101,14 +101,6 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
         found.seed = 2  # type: ignore[misc]
 
 
-@pytest.mark.long
-def test_a_seed_repeats_the_comparison_and_another_changes_it(r: None) -> None:
-    rows = [tuple(arrays.array_rows(np.random.default_rng(seed))) for seed in (3, 3, 4)]
-    assert rows[0] == rows[1]
-    assert rows[0] != rows[2]
-    assert all(row.agrees for row in rows[2])
-
-
 @pytest.mark.samples
 def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
     seen = set()

@@ -200,7 +200,8 @@ def _scores(rng: np.random.Generator) -> Iterator[Call]:
     scores, precision = rng.standard_t(3, (4, 200, 3)), np.diag([0.01, 0.16, 0.16])
     whitening = np.diag(rng.gamma(3, 0.1, 3))
     yield _call("clip_scores", scores=scores[0], whitening=whitening, clip=0.4)
-    yield _call("scoring_design", scores=scores, precision=precision, mu=0.2)
+    found = _call("scoring_design", scores=scores, precision=precision, mu=0.2)
+    yield replace(found, tolerance=ARITHMETIC)  # sums whose terms cancel
     design = scoring_design(scores, precision, mu=0.2)
     names = ("theta", "noisy_sum", "prior_gradient")
     arguments: dict[str, Any] = {name: rng.normal(size=3) for name in names}
