@@ -179,6 +179,8 @@ def _masking(rng: np.random.Generator) -> Iterator[Call]:
     prior = rng.dirichlet(np.ones(levels), n)
     yield _call("gaussian_mask_log_density", w=w, x=x, variance=0.7)
     yield _call("mixture_mask_log_density", w=x, x=codes, separation=2.5)
+    nominal = rng.normal(size=(n, levels))
+    yield _call("mixture_mask_log_density", "nominal", w=nominal, x=codes, separation=2.5)
     matrix = rng.dirichlet(np.ones(levels), levels)
     yield _call("misclassification_log_density", w=seen, x=codes, matrix=matrix)
     variance = rng.gamma(2, size=n)
