@@ -283,7 +283,7 @@ class Ledger:
         if len(units) > 1:
             kinds |= {f"unit {unit or 'row'}" for unit in units}
         if kinds <= {f"{self.kind}, {self.relation}"}:
-            with_delta = self.kind == STRICT or any(e.spent.noisy for e in entries)
+            with_delta = self.kind == STRICT or any(e.spent.needs_delta for e in entries)
             at = f" at delta = {self.delta:g}" if with_delta and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
             return f"{self.kind}{at}, {self.relation} one {whose}"

@@ -236,7 +236,7 @@ def test_rho_of_a_composition_is_that_of_its_parts(parts: list, m: int) -> None:
         rho = (spent.rho_of_pure or 0.0) + spent.rho + spent.mu**2 / 2
         assert rho == pytest.approx(times * math.fsum(rhos), rel=1e-9)
         assert found.kind == STRICT
-        if spent.noisy:
+        if spent.needs_delta:
             assert found.epsilon <= ph.arrays.epsilon_of_rho(rho, 1e-6) + 1e-6
 
 
