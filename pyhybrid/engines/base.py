@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -212,6 +212,7 @@ class Provenance:
     settings: SamplerSettings
     seconds: float
     notes: tuple[str, ...] = ()
+    counts: ClassVar[str] = ""  # noise was added to none; see NoiseProvenance
 
     @classmethod
     def of_run(

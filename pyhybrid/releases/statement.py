@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.estimates import Estimates
@@ -101,14 +100,8 @@ def stated_charge(charge: PrivacyCharge) -> dict[str, Any]:
     return {**charge.public(), **said}
 
 
-def _counts(release: ReleaseRecord) -> str:
-    """Counts that noise was added to; empty of a fitted model."""
-    provenance = release.provenance
-    return provenance.counts if isinstance(provenance, NoiseProvenance) else ""
-
-
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
-    values: dict[str, Any] = {"charge": release.charge, "counts": _counts(release)}
+    values: dict[str, Any] = {"charge": release.charge, "counts": release.provenance.counts}
     aware = release.settings.get("noise_aware")
     field = values["counts"] if values["counts"] in ("tables", "scores") else "draws"
     source = _WORDS.sentence("source", field, noise_aware=aware, **values)
@@ -169,7 +162,7 @@ def _how(release: ReleaseRecord) -> list[str]:
     return _WORDS.rendered(
         "how",
         settings=" ".join(settings.split()),  # as above: no line break forges a heading
-        counts=_counts(release),
+        counts=release.provenance.counts,
         made=release.provenance,
         own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
         asked=release.requested,  # none of a release of an earlier version
