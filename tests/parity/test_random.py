@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.validation.agreement.arrays import array_rows
+from pyhybrid.validation.arrays import array_rows
 from tests.parity.golden import assert_same, in_python
 
 SEEDS = range(12)

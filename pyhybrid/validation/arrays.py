@@ -14,7 +14,7 @@ from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, KINDS, round_up
 from pyhybrid.privacy.scores import scoring_design
 from pyhybrid.privacy.weights import TRANSFORMS
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.agreement.validation import ARITHMETIC, EXACT, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, EXACT, Row, compare
 
 PART = "array functions"
 

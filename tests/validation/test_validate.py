@@ -12,15 +12,15 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid import validation
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SaveFailed
 from pyhybrid.engines import EngineStatus, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models import NegativeBinomial, Poisson
-from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement import Row, arrays, posterior
-from pyhybrid.validation.agreement.validation import compare
+from pyhybrid.validation import arrays, posterior
+from pyhybrid.validation.comparison import Row, compare
 from tests.conftest import Run
 from tests.refusals import fails, no_space, refuses
 
@@ -289,9 +289,8 @@ def test_quick_compares_two_engines_where_there_are_two(
     class Other(EmbeddedEngine):
         name = "cmdstan"
 
-    monkeypatch.setattr(
-        agreement, "engine_by_name", lambda name: Other() if name == "cmdstan" else EmbeddedEngine()
-    )
+    of_name = {"cmdstan": Other, "embedded": EmbeddedEngine}
+    monkeypatch.setattr(validation, "engine_by_name", lambda name: of_name[name]())
     found = ph.validation.validate(quick=True, settings=SHORT)
     means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}
     assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
