@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
-from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units, dp_kmeans
+from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
 from pyhybrid.primitives.laplace import laplace_counts, laplace_histogram, laplace_mean, laplace_sum
 from pyhybrid.primitives.response import randomized_response
 from pyhybrid.primitives.selection import exponential_mechanism
@@ -218,8 +218,6 @@ def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
     np.testing.assert_allclose(units / 2**30, rows, atol=1 / 2**30)
     moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
     assert moved.max() <= 2 * 2**30
-    for looks in (2, 6, 10, 14):
-        assert looks * Fraction(_share(0.7, looks)) <= Fraction(0.7)
 
 
 def test_uniform_in_the_l1_ball() -> None:
