@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pyhybrid.privacy.bounds import LipschitzBounds, LossRanges, lipschitz_bounds, loss_ranges
 from pyhybrid.privacy.censoring import (
-    cap_of_epsilon,
     censor,
     center_and_censor,
     epsilon_of_censoring,
@@ -18,7 +17,6 @@ from pyhybrid.privacy.censoring import (
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import (
-    RangeEpsilon,
     compose_mu,
     delta_of_mu,
     epsilon_of_bound,
@@ -27,8 +25,6 @@ from pyhybrid.privacy.conversions import (
     epsilon_of_rho,
     mu_of_epsilon,
     mu_of_release,
-    range_epsilon,
-    rho_of_epsilon,
     rho_of_range,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
@@ -52,10 +48,8 @@ __all__ = [
     "LipschitzBounds",
     "LossRanges",
     "PrivacyCharge",
-    "RangeEpsilon",
     "Refit",
     "ScoringDesign",
-    "cap_of_epsilon",
     "censor",
     "center_and_censor",
     "clip_scores",
@@ -81,11 +75,9 @@ __all__ = [
     "pairwise_risk",
     "perturbed_probabilities",
     "radius_risk",
-    "range_epsilon",
     "range_of_censoring",
     "refit_of",
     "reweight",
-    "rho_of_epsilon",
     "rho_of_range",
     "scalar_weights",
     "scoring_design",

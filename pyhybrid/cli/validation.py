@@ -13,6 +13,7 @@ import pandas as pd
 import typer
 from rich.markup import escape
 
+from pyhybrid import validation
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
@@ -20,8 +21,7 @@ from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine
 from pyhybrid.models import Poisson
 from pyhybrid.rbridge import r_status
 from pyhybrid.running.files import check_new_file
-from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement.validation import UNITS
+from pyhybrid.validation.comparison import UNITS
 
 
 def validate(
@@ -84,15 +84,15 @@ def validate(
         }  # fmt: skip
         if supplement is not None:
             how["engine"] = "auto" if engine == "all" else engine
-            result = agreement.validate_supplement(supplement, program, **how)
+            result = validation.validate_supplement(supplement, program, **how)
         elif published:
             income = None if data is None else str(data)
-            result = agreement.validate_published(model, quick=quick, income=income, **how)
+            result = validation.validate_published(model, quick=quick, income=income, **how)
         elif data is None or formula is None:
-            result = agreement.validate(None, model or "negative_binomial", quick=quick, **how)
+            result = validation.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
             df = read_table(data).frame
-            result = agreement.validate(df, model_for(model, "", formula, df), quick=quick, **how)
+            result = validation.validate(df, model_for(model, "", formula, df), quick=quick, **how)
             result = replace(result, settings={**result.settings, "table": data.name})
     if out is not None:
         result.save(out, overwrite=overwrite)
@@ -100,7 +100,7 @@ def validate(
     return 0 if result.agrees else 1
 
 
-def show_agreement(result: agreement.Validation, out: Path | None) -> None:
+def show_agreement(result: validation.Validation, out: Path | None) -> None:
     """A table for each part, and last what disagrees."""
     for part in dict.fromkeys(row.part for row in result.rows):
         rows = [row for row in result.rows if row.part == part]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -62,9 +62,6 @@ class SamplerSettings:
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
-    threads_per_chain : int, default 1
-        For programs of one's own with ``reduce_sum`` or ``map_rect``; more than 1 needs the cmdstan
-        engine. Sums are taken in another order: draws depend on the number of threads.
     metric : {"adapted", "unit"}, default "adapted"
         The sampler's metric: variances found in the warm-up, or 1 for all parameters. The rstan
         engine adapts it always.
@@ -82,7 +79,6 @@ class SamplerSettings:
     adapt_delta: float | None = None
     max_treedepth: int = 10
     parallel_chains: int | None = None
-    threads_per_chain: int = 1
     max_draws: int | None = None
     metric: str = "adapted"
 
@@ -98,7 +94,6 @@ class SamplerSettings:
             check_count(self.parallel_chains, "parallel_chains")
         if self.max_draws is not None:
             check_count(self.max_draws, "max_draws", at_least=self.draws)
-        check_count(self.threads_per_chain, "threads_per_chain")
 
     @classmethod
     def of(cls, settings: Any) -> SamplerSettings:
@@ -137,14 +132,6 @@ class SamplerSettings:
         draws cost three times as many gradients. Where `adapt_delta` is given, these settings.
         """
         return self if self.adapt_delta is not None else replace(self, adapt_delta=_CLIPPED)
-
-    def check_no_threads(self, engine: str) -> None:
-        """Refuse threads within chains; called by engines that have none."""
-        if self.threads_per_chain > 1:
-            raise InvalidInput(
-                f"threads_per_chain must be 1 on the {engine} engine: found "
-                f"{self.threads_per_chain}; only the cmdstan engine has threads within chains"
-            )
 
     def longer(self, *, clipped: bool = False) -> SamplerSettings:
         """Settings for a second try: twice the iterations, a higher adapt_delta (less high for
@@ -225,6 +212,7 @@ class Provenance:
     settings: SamplerSettings
     seconds: float
     notes: tuple[str, ...] = ()
+    counts: ClassVar[str] = ""  # noise was added to none; see NoiseProvenance
 
     @classmethod
     def of_run(

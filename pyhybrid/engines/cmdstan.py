@@ -69,7 +69,7 @@ class CmdStanEngine:
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
         status = self.status().required()
-        executable = compiled_program(program, threads=settings.threads_per_chain > 1)
+        executable = compiled_program(program)
         started = time.perf_counter()
         with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
             fit = _run(executable, folder, data, seed, settings, warm_start)
@@ -94,12 +94,11 @@ class CmdStanEngine:
             )
 
 
-def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
+def compiled_program(program: StanProgram) -> Path:
     """Executable of `program`, compiled unless the cache holds it: built aside and moved into
     place, as other processes do the same, and verified by hash before use."""
-    flags = {"STAN_THREADS": True} if threads else {}
     version = CmdStanEngine().status().required().version
-    entry = cache_folder() / "cmdstan" / _key(program, version, flags)
+    entry = cache_folder() / "cmdstan" / _key(program, version)
     if not _entry_is_sound(entry):
         cmdstanpy = _cmdstanpy()
         with private_folder() as folder, _quiet():
@@ -111,7 +110,7 @@ def compiled_program(program: StanProgram, *, threads: bool = False) -> Path:
             source = folder / "program.stan"
             source.write_text(program.text, encoding="utf-8")
             try:
-                built = Path(str(cmdstanpy.compile_stan_file(source, cpp_options=dict(flags))))
+                built = Path(str(cmdstanpy.compile_stan_file(source)))
             except (ValueError, RuntimeError, OSError) as error:
                 raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
             staged = folder / "entry"
@@ -157,7 +156,7 @@ def _missing() -> tuple[str, str]:
     return "", ""
 
 
-def _key(program: StanProgram, version: str, flags: Mapping[str, Any]) -> str:
+def _key(program: StanProgram, version: str) -> str:
     parts = (
         program.text,
         version,
@@ -165,7 +164,6 @@ def _key(program: StanProgram, version: str, flags: Mapping[str, Any]) -> str:
         platform.machine(),
         platform.system(),
         os.environ.get("CXX", ""),
-        *sorted(flags),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
@@ -233,11 +231,10 @@ def _run(
         ]
         for chain, file in enumerate(files, start=1)
     ]
-    cores = max(1, (os.cpu_count() or 1) // settings.threads_per_chain)
-    threads = str(settings.threads_per_chain)
+    at_once = settings.parallel_chains or os.cpu_count() or 1
     try:
         _cmdstanpy().write_stan_json(str(data_file), dict(data))
-        failed = _run_chains(commands, output, settings.parallel_chains or cores, threads)
+        failed = _run_chains(commands, output, at_once)
         if not failed:
             return _cmdstanpy().from_csv(files, method="sample")
         said = _said_by_chains(output)
@@ -258,11 +255,10 @@ def _sampler(settings: SamplerSettings, tuning: list[str]) -> list[str]:
     ]
 
 
-def _run_chains(commands: list[list[str]], output: Path, at_once: int, threads: str) -> bool:
+def _run_chains(commands: list[list[str]], output: Path, at_once: int) -> bool:
     """Whether a chain failed, which ends the others. cmdstanpy, interrupted, waits for chains that
     run and starts those left: here they are ended."""
     started: list[subprocess.Popen[bytes]] = []
-    environment = {**os.environ, "STAN_NUM_THREADS": threads}
     try:
         while True:
             codes = [process.poll() for process in started]
@@ -276,7 +272,6 @@ def _run_chains(commands: list[list[str]], output: Path, at_once: int, threads: 
                             stdin=subprocess.DEVNULL,
                             stdout=console,
                             stderr=subprocess.STDOUT,
-                            env=environment,
                         )
                     )
             else:

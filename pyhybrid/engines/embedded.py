@@ -64,7 +64,6 @@ class EmbeddedEngine:
         progress: Progress | None = None,
     ) -> Draws:
         """Sample; see `pyhybrid.engines.base.Engine`."""
-        settings.check_no_threads(self.name)
         return self._run(program, data, seed, settings, progress, warm_start)
 
     def more(

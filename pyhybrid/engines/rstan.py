@@ -64,7 +64,6 @@ class RStanEngine:
     ) -> Draws:
         """Sample as `Engine` says; parallel chains, R processes of their own, report at the end."""
         status = self.status().required()
-        settings.check_no_threads(self.name)
         started = time.perf_counter()
         fit, notes = _fit(program, data, seed, settings, warm_start, progress)
         if fit["program"] != program.text.rstrip("\n"):

@@ -263,11 +263,10 @@ class _Sample:
     def statistics(self, probabilities: Sequence[float | None]) -> FloatArray:
         """Means (for None) and quantiles, shape (k,)."""
         if self.weights is None:
-            quantiles = [
-                self.ordered.mean() if p is None else _quantile(self.ordered, p)
-                for p in probabilities
-            ]
-            return np.array(quantiles)
+            ordered = self.ordered
+            return np.array(
+                [ordered.mean() if p is None else np.quantile(ordered, p) for p in probabilities]
+            )
         return _weighted_statistics(self.ordered, self.weights[None, :], probabilities)[:, 0]
 
     def resampled(
@@ -310,13 +309,6 @@ def _weighted_statistics(
         ]
         values[k] = middle + (ends[1] - ends[0]) / step
     return values
-
-
-def _quantile(ordered: FloatArray, p: float) -> float:
-    position = (ordered.size - 1) * p
-    low = int(position)
-    high = min(low + 1, ordered.size - 1)
-    return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
 
 
 def _resampled_statistic(

@@ -17,10 +17,8 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -41,6 +39,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 IntArray = npt.NDArray[np.int64]
 _UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats
 _SENSITIVITY = 2
+_BELOW = 1 - 2**-50  # of a share: the sum of all is not above epsilon, however floats round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -110,7 +109,7 @@ def dp_kmeans(
         shape, centers = centers.shape, check_numeric(start, "start")
         if centers.shape != shape or not np.isfinite(centers).all():
             raise InvalidInput(f"start must be finite, of shape {shape}: found {centers.shape}")
-    share = _share(eps, 2 * rounds)
+    share = check_positive(eps / (2 * rounds) * _BELOW, "epsilon / (2 n_rounds)")
     count_noise, scale = whole_number_noise(_SENSITIVITY, share)
     sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
     counts = np.zeros(k, dtype=np.int64)
@@ -148,14 +147,6 @@ def _round(
     filled = counts >= 1
     moved[filled] = noisy_sums[filled] / counts[filled, None]
     return moved, counts
-
-
-def _share(epsilon: float, looks: int) -> float:
-    """The largest float whose sum over the looks is not above epsilon."""
-    share = epsilon / looks
-    while looks * Fraction(share) > Fraction(epsilon):
-        share = math.nextafter(share, 0.0)
-    return check_positive(share, "epsilon / (2 n_rounds)")
 
 
 def _whole_units(rows: Any) -> IntArray:

@@ -31,7 +31,6 @@ from pyhybrid.core.checks import (
     check_each,
     check_finite,
     check_flag,
-    check_fraction,
     check_numeric,
     check_positive,
     check_vector,
@@ -78,11 +77,6 @@ class LaplaceAnswer(PrivateAnswer):
     def cost(self) -> float:
         """Sensitivity / scale."""
         return self.sensitivity / self.scale
-
-    def margin(self, confidence: float = 0.95) -> float:
-        """Half width that holds the noise of one value with this probability, in (0, 1)."""
-        level = check_fraction(confidence, "confidence")
-        return math.inf if level == 1 else self.scale * math.log(1 / (1 - level))
 
 
 def laplace_sum(

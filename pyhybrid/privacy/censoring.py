@@ -23,7 +23,6 @@ import numpy.typing as npt
 from pyhybrid.core.checks import (
     FloatArray,
     check_alpha,
-    check_choice,
     check_each,
     check_flag,
     check_log_lik,
@@ -31,7 +30,7 @@ from pyhybrid.core.checks import (
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.conversions import RELATIONS, STRICT, at_least, epsilon_of_range, shown
+from pyhybrid.privacy.conversions import STRICT, at_least, epsilon_of_range, shown
 from pyhybrid.privacy.log_lik import LogLik
 
 STEEP = 10.0
@@ -167,15 +166,6 @@ def epsilon_of_censoring(
         relation=relation,
         kind=STRICT,
     )
-
-
-def cap_of_epsilon(
-    epsilon: float, *, relation: str = "remove", discrete_uncentered: bool = False
-) -> float:
-    """Symmetric cap M at which one released draw costs `epsilon`; inverse of the above, in nats."""
-    sides = 2 if check_choice(relation, "relation", RELATIONS) == "replace" else 1
-    halves = 1 if check_flag(discrete_uncentered, "discrete_uncentered") else 2
-    return check_positive(epsilon, "epsilon") / (sides * halves)
 
 
 def _caps(cap: Any) -> tuple[float, float]:

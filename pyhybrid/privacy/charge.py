@@ -56,15 +56,36 @@ from pyhybrid.privacy.conversions import (
 )
 
 
+class Account:
+    """What every account says: epsilon of a release, and what the release adds to others."""
+
+    of_draws: ClassVar[bool] = True
+    """Whether it was measured on posterior draws, so that it holds for their database alone."""
+    mu: float | None = None
+    rho: float | None = None
+
+    @property
+    def needs_delta(self) -> bool:
+        """Whether its epsilon is one at a delta."""
+        return False
+
+    def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
+        """Of m draws; not rounded."""
+        raise NotImplementedError
+
+    def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
+        """What m draws, of this epsilon as it is stated, add to other releases."""
+        return Spent(pure=epsilon, rho_of_pure=None)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Lipschitz:
+class Lipschitz(Account):
     """Delta of one draw, nats, and the largest range of what changes when a record leaves, which
     counts where it is more than 2 Delta; terms may have `either_sign`."""
 
     bound: float
     change: float = 0.0
     either_sign: bool = False
-    confidential: ClassVar[bool] = True
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
         """Of m draws, pure; not rounded."""
@@ -74,11 +95,10 @@ class Lipschitz:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class Range(Account):
     """Largest range of own terms and of what changes when a record leaves, of one draw, nats."""
 
     loss_range: float
-    confidential: ClassVar[bool] = True
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
         """Of m draws, pure; not rounded."""
@@ -87,11 +107,15 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class Gaussian(Account):
     """Mu of one draw under `remove`, as far as the Gaussian limit holds."""
 
     mu: float
-    confidential: ClassVar[bool] = False
+
+    @property
+    def needs_delta(self) -> bool:
+        """Always."""
+        return True
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
         """Of m draws at `delta`; not rounded."""
@@ -101,9 +125,13 @@ class Gaussian:
         """Mu of m draws under the relation: what composes by squares."""
         return mu_of_release(self.mu, n_draws_released=n_draws, relation=relation)
 
+    def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
+        """Mu, whose squares add."""
+        return Spent(mu=self.of_release(n_draws, relation))
+
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
+class Spent(Account):
     """What whole releases cost together, under their relation, in parts that add up in unlike ways.
 
     Attributes
@@ -118,11 +146,11 @@ class Spent:
         Root of the sum of squares of mu.
     """
 
+    of_draws: ClassVar[bool] = False
     pure: float = 0.0
     rho_of_pure: float | None = 0.0
     rho: float = 0.0
     mu: float = 0.0
-    confidential: ClassVar[bool] = False
 
     @classmethod
     def of(cls, parts: Iterable[Spent]) -> Spent:
@@ -137,9 +165,13 @@ class Spent:
         )
 
     @property
-    def noisy(self) -> bool:
-        """True if a part is of Gaussian noise, or of the Gaussian limit, and needs a delta."""
+    def needs_delta(self) -> bool:
+        """True if a part is of Gaussian noise, or of the Gaussian limit."""
         return self.rho > 0 or self.mu > 0
+
+    def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
+        """Itself; without noise the pure epsilon as it is stated."""
+        return self if self.needs_delta else Spent(pure=epsilon, rho_of_pure=self.rho_of_pure)
 
     def epsilon(self, n_draws: int = 1, relation: str = "remove", delta: float = 0.0) -> float:
         """The smallest of what composition gives at `delta`, not rounded: pure epsilons added to
@@ -147,7 +179,7 @@ class Spent:
         pure epsilons."""
         if delta == 0:
             return self.pure
-        if not self.noisy:
+        if not self.needs_delta:
             of_rho = None if self.rho_of_pure is None else epsilon_of_rho(self.rho_of_pure, delta)
             return self.pure if of_rho is None else min(self.pure, of_rho)
         rho = _sum([self.rho, at_least(shown(self.mu) ** 2 / 2)])
@@ -164,11 +196,9 @@ def _sum(numbers: Iterable[float | None]) -> float:
     return at_least(sum((shown(n) for n in numbers if n is not None), Fraction(0)))
 
 
-Account = Lipschitz | Range | Gaussian | Spent
 _ACCOUNTS: Mapping[str, type[Account]] = {
-    each.__name__: each for each in (Lipschitz, Range, Gaussian, Spent)
+    account.__name__: account for account in (Lipschitz, Range, Gaussian, Spent)
 }
-_NEEDS_DELTA = ("gaussian", "zcdp")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,12 +281,12 @@ class PrivacyCharge:
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column or None: found {self.unit!r}")
         for account in self.accounts.values():
-            for name, value in asdict(account).items():
+            for name, value in vars(account).items():
                 if value is not None and not isinstance(value, bool):
                     check_nonnegative(value, name)
-        if self.kind == STRICT and not isinstance(self.account, Spent):
+        if self.kind == STRICT and self.account.of_draws:
             raise InvalidInput("a strict charge must be of noise or a cap: found one of draws")
-        if self._needs_delta:
+        if self.account.needs_delta:
             check_delta(self.delta)
         elif self.delta != 0:
             raise InvalidInput(
@@ -269,11 +299,6 @@ class PrivacyCharge:
         return self.accounts[self.accounting]
 
     @property
-    def _needs_delta(self) -> bool:
-        account = self.account
-        return account.noisy if isinstance(account, Spent) else self.accounting in _NEEDS_DELTA
-
-    @property
     def epsilon(self) -> float:
         """Of all released data sets, in nats, rounded up, by the chosen accounting."""
         epsilon = self.epsilon_by(self.accounting)
@@ -284,7 +309,7 @@ class PrivacyCharge:
         """Epsilon of all sets by another accounting, rounded up; None if it is not known."""
         at = self.delta if delta is None else delta
         account = self.accounts.get(accounting)
-        if account is None or (accounting in _NEEDS_DELTA and at == 0):
+        if account is None or (account.needs_delta and at == 0):
             return None
         epsilon = account.epsilon(self.n_draws_released, self.relation, at)
         return round_up(epsilon, kind=self.kind)
@@ -310,13 +335,13 @@ class PrivacyCharge:
         """Mu of one draw of a local release under `remove`, of a strict one of all under its
         relation; None where it is not known."""
         account = self.accounts.get("gaussian")
-        return account.mu if isinstance(account, Gaussian | Spent) else None
+        return None if account is None else account.mu
 
     @property
     def rho(self) -> float | None:
         """Rho of all noise of a charge that is counted by it."""
         account = self.accounts.get("zcdp")
-        return account.rho if isinstance(account, Spent) else None
+        return None if account is None else account.rho
 
     @property
     def epsilon_lipschitz(self) -> float | None:
@@ -331,13 +356,12 @@ class PrivacyCharge:
     @property
     def spent(self) -> Spent:
         """What the whole release adds to others: stated epsilons, mu by squares, rho."""
-        account = self.account
-        if isinstance(account, Gaussian):
-            return Spent(mu=account.of_release(self.n_draws_released, self.relation))
-        if isinstance(account, Spent) and account.noisy:
-            return account
-        known = account.rho_of_pure if isinstance(account, Spent) else None
-        return Spent(pure=self.epsilon, rho_of_pure=known)
+        return self.spent_by(self.accounting)
+
+    def spent_by(self, accounting: str) -> Spent:
+        """The same by another accounting that the charge has."""
+        epsilon = self.epsilon_by(accounting) or 0.0
+        return self.accounts[accounting].spent(epsilon, self.n_draws_released, self.relation)
 
     @property
     def cost(self) -> str:
@@ -426,7 +450,7 @@ class PrivacyCharge:
         """All fields, confidential ones included, as plain JSON types."""
         stored = {field_.name: getattr(self, field_.name) for field_ in fields(self)}
         accounts = {
-            name: {"account": type(account).__name__, **asdict(account)}
+            name: {"account": type(account).__name__, **vars(account)}
             for name, account in self.accounts.items()
         }
         return {

@@ -123,7 +123,7 @@ def compose_charges(
     accounts = {accounting: Spent.of(charge.spent for charge in charges)}
     for name in {n for n in charges[0].accounts if n != accounting}:
         if all(name in charge.accounts for charge in charges):
-            accounts[name] = Spent.of(_spent_by(charge, name) for charge in charges)
+            accounts[name] = Spent.of(charge.spent_by(name) for charge in charges)
     first, draws = charges[0], [c.n_draws for c in charges if c.n_draws is not None]
     return PrivacyCharge(
         mechanism=mechanism,
@@ -143,15 +143,3 @@ def compose_charges(
         facts={"columns": [name for part in parts for name in part.facts.get("columns", ())]},
         parts=tuple(parts),
     )
-
-
-def _spent_by(charge: PrivacyCharge, accounting: str) -> Spent:
-    """What a part adds by another accounting."""
-    account = charge.accounts[accounting]
-    if isinstance(account, Spent):
-        return account
-    if accounting == "gaussian":
-        return Spent(mu=account.of_release(charge.n_draws_released, charge.relation))  # type: ignore[union-attr]
-    epsilon = charge.epsilon_by(accounting)
-    assert epsilon is not None
-    return Spent(pure=epsilon, rho_of_pure=None)

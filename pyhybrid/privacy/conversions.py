@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -160,38 +159,9 @@ def at_least(exact: Fraction) -> float:
     return value if shown(value) >= exact else math.nextafter(value, math.inf)
 
 
-def at_most(exact: Fraction) -> float:
-    """A double next to `exact` that is shown as no more than it."""
-    value = float(exact)
-    return value if shown(value) <= exact else math.nextafter(value, 0)
-
-
 def add_epsilons(epsilons: Iterable[float]) -> float:
     """Exact sum of stated epsilons: 0.1 + 0.1 + 0.1 is 0.3. Says nothing of what they mean."""
     return float(sum((Decimal(repr(float(epsilon))) for epsilon in epsilons), Decimal(0)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class RangeEpsilon:
-    """Cost of m draws of a mechanism of bounded range, two ways.
-
-    Attributes
-    ----------
-    pure, rho : float
-        Epsilon at delta = 0; of zCDP.
-    approximate, delta : float
-        Epsilon at a public delta, from rho; rounded up as `pure` is.
-    """
-
-    pure: float
-    rho: float
-    approximate: float
-    delta: float
-
-    @property
-    def epsilon(self) -> float:
-        """The smaller of both, which is reported."""
-        return min(self.pure, self.approximate)
 
 
 def epsilon_of_range(
@@ -237,12 +207,6 @@ def rho_of_range(
     return at_least(_draws(n_draws_released) * eta**2 / 8)
 
 
-def rho_of_epsilon(epsilon: float, *, n_draws_released: int = 1) -> float:
-    """Rho of zCDP of m pure releases: m epsilon^2 / 2, rounded up [BS16, prop. 1.4]."""
-    exact = shown(check_nonnegative(epsilon, "epsilon"))
-    return at_least(_draws(n_draws_released) * exact**2 / 2)
-
-
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Epsilon at a public delta of a rho-zCDP release: rho + 2 sqrt(rho log(1/delta)), rounded up.
 
@@ -256,33 +220,6 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     rho, delta = check_nonnegative(rho, "rho"), check_delta(delta)
     value = rho + 2 * math.sqrt(rho * -math.log(delta))
     return value * (1 + 4 * math.ulp(1.0))  # above what rounding of four operations can hide
-
-
-def range_epsilon(
-    loss_range: float,
-    *,
-    delta: float,
-    n_draws_released: int = 1,
-    relation: str = "remove",
-    kind: str = ASYMPTOTIC_LOCAL,
-) -> RangeEpsilon:
-    """Both epsilons of m draws whose terms have this range; the smaller is reported.
-
-    Examples
-    --------
-    >>> cost = range_epsilon(0.5, delta=1e-6, n_draws_released=20)
-    >>> cost.pure, cost.approximate, cost.epsilon
-    (10.0, 6.51, 6.51)
-    """
-    rho = rho_of_range(loss_range, n_draws_released=n_draws_released, relation=relation)
-    return RangeEpsilon(
-        pure=epsilon_of_range(
-            loss_range, n_draws_released=n_draws_released, relation=relation, kind=kind
-        ),
-        rho=rho,
-        approximate=round_up(epsilon_of_rho(rho, delta), kind=kind),
-        delta=delta,
-    )
 
 
 def epsilon_of_zcdp(rho: float, delta: float) -> float:

@@ -137,10 +137,6 @@ class LogLik:
         """Largest f of each record over the draws, shape (n,); a NaN stays."""
         return self.by_record(lambda block: block.max(axis=0))
 
-    def summed_by_row(self, weights: FloatArray) -> FloatArray:
-        """Weights of the records (n, k) summed by distinct row, (n_rows, k)."""
-        return np.column_stack([self._by_row(column) for column in weights.T])
-
     def _by_row(self, weight: FloatArray) -> FloatArray:
         return np.bincount(self.row_of, weights=weight, minlength=self.n_rows).astype(np.float64)
 

@@ -144,14 +144,12 @@ def scoring_design(
     n: int | None = None,
     weighted: FloatArray | None = None,
     clips: Sequence[float] | None = None,
-    slack: float = SLACK,
-    afforded: float = AFFORDED,
 ) -> ScoringDesign:
     """W, C, G and b of a round, from scores of simulated outcomes.
 
     C is chosen on a grid of multiples of sqrt(d / n), for each of which the variance of the
     estimate is predicted, in units of what the model has without privacy. The largest C is taken
-    whose variance is within `slack` of the smallest, or within `afforded` of that without privacy:
+    whose variance is within `SLACK` of the smallest, or within `AFFORDED` of that without privacy:
     a larger C costs noise and forgives a model that does not hold, such as tails that are longer.
     With many records noise is cheap, and next to nothing is clipped; the first C beyond the longest
     simulated score is the largest.
@@ -172,7 +170,6 @@ def scoring_design(
         The scores times survey weights, which are clipped in their place.
     clips : sequence of float, optional
         Multiples of sqrt(d / n) that are tried: `CLIPS` if omitted.
-    slack, afforded : float, default 1.15 and 2
     """
     repeats, rows, d = scores.shape
     total = rows if n is None else n
@@ -205,7 +202,7 @@ def scoring_design(
             break
     if not tried:
         raise InvalidInput("scores must span all coordinates: G is singular at every clip")
-    most = max(slack * min(error for error, _ in tried), afforded * d)
+    most = max(SLACK * min(error for error, _ in tried), AFFORDED * d)
     return [design for error, design in tried if error <= most][-1]
 
 

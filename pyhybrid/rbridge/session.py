@@ -23,7 +23,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -201,12 +201,18 @@ def start_r() -> Any:
     status = r_status()
     if not status.available:
         raise EngineUnavailable(str(status))
-    with _quiet_import(), _own_library_path():
+    return _start()
+
+
+@cache
+def _start() -> Any:
+    with _put_back():
         import rpy2.rinterface as ri
         from rpy2.rinterface_lib import embedded
-    if not embedded.isinitialized():
-        with _own_locale(), _own_library_path(), _own_interrupts(), _console(None):
-            ri.initr(interactive=False)
+
+        if not embedded.isinitialized():
+            with _console(None):
+                ri.initr(interactive=False)
     return ri
 
 
@@ -326,49 +332,25 @@ def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
 
 
 @contextlib.contextmanager
-def _unchanged(read: Callable[[], Any], write: Callable[[Any], Any]) -> Iterator[None]:
-    """Put back afterwards what `read` finds now."""
-    before = read()
+def _put_back() -> Iterator[None]:
+    """Locale, SIGINT handler and library path as they were, and no word of rpy2 on the console.
+
+    R's library path is for R: a child process of Python that inherits it may load another
+    libpython, and R's own children set it for themselves.
+    """
+    logger, where = logging.getLogger("rpy2"), "LD_LIBRARY_PATH"
+    level, language = logger.level, locale.setlocale(locale.LC_ALL)
+    path, handler = os.environ.get(where), signal.getsignal(signal.SIGINT)
+    logger.setLevel(logging.CRITICAL)
     try:
-        yield
-    finally:
-        write(before)
-
-
-def _own_locale() -> contextlib.AbstractContextManager[None]:
-    write = partial(locale.setlocale, locale.LC_ALL)
-    return _unchanged(lambda: locale.setlocale(locale.LC_ALL), write)
-
-
-def _own_library_path() -> contextlib.AbstractContextManager[None]:
-    """R's library path is for R: a child process of Python that inherits it may load another
-    libpython, and R's own children set it for themselves."""
-    name = "LD_LIBRARY_PATH"
-
-    def write(before: str | None) -> None:
-        os.environ.pop(name, None)
-        if before is not None:
-            os.environ[name] = before
-
-    return _unchanged(lambda: os.environ.get(name), write)
-
-
-@contextlib.contextmanager
-def _own_interrupts() -> Iterator[None]:
-    if threading.current_thread() is threading.main_thread():
-        write = partial(signal.signal, signal.SIGINT)
-        with _unchanged(lambda: signal.getsignal(signal.SIGINT), write):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(?s)R is not initialized by the main thread")
             yield
-        return
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="(?s)R is not initialized by the main thread")
-        yield
-
-
-@contextlib.contextmanager
-def _quiet_import() -> Iterator[None]:
-    """rpy2 announces on the console which of its two interfaces it takes."""
-    logger = logging.getLogger("rpy2")
-    with _unchanged(lambda: logger.level, logger.setLevel):
-        logger.setLevel(logging.CRITICAL)
-        yield
+    finally:
+        logger.setLevel(level)
+        locale.setlocale(locale.LC_ALL, language)
+        os.environ.pop(where, None)
+        if path is not None:
+            os.environ[where] = path
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)

@@ -5,7 +5,6 @@ public/synthetic_1.csv ...           the synthetic tables
 public/privacy_statement.md          what is and what is not protected
 public/charge.json                   the charge without the bound
 public/schema.json                   dtypes and category levels
-public/metadata.json                 files, variables and protection, for catalogs (DDI names)
 public/estimates.json                estimates and their covariance, of clipped scores
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
@@ -40,7 +39,7 @@ from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
-from pyhybrid.releases.statement import public_metadata, stated_charge
+from pyhybrid.releases.statement import stated_charge
 from pyhybrid.running.files import folder_aside, make_private, whole_only
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
@@ -309,7 +308,6 @@ def save_release(
         write_tables(public, bare, file_format)
         (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
         write_json(public / "charge.json", stated_charge(record.charge))
-        write_json(public / "metadata.json", public_metadata(record, bare, file_format))
         if record.estimates is not None:
             write_json(public / "estimates.json", record.estimates.as_dict())
         _write_confidential(aside / "confidential", record, parts, notes, attachments)

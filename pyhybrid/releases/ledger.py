@@ -219,7 +219,13 @@ class Ledger:
         given = _checked_terms(budget, kind, relation)
         if delta is not None:
             check_delta(delta)
-        new = not self.path.exists() and self._may_create(given)
+        new = not self.path.exists()
+        missing = [name for name, value in given.items() if value is None]
+        if new and missing:
+            raise InvalidInput(
+                f"ledger {self.path} must exist, or be given budget, kind and relation to be "
+                f"created: found no {missing[0]}"
+            )
         if not new and self.path.is_file() and not self.path.stat().st_size:
             time.sleep(_BEGUN)  # another process may be about to write its first line
         with _locked(self.path, create=new, wait=self._wait) as file:
@@ -283,7 +289,7 @@ class Ledger:
         if len(units) > 1:
             kinds |= {f"unit {unit or 'row'}" for unit in units}
         if kinds <= {f"{self.kind}, {self.relation}"}:
-            with_delta = self.kind == STRICT or any(e.spent.noisy for e in entries)
+            with_delta = self.kind == STRICT or any(e.spent.needs_delta for e in entries)
             at = f" at delta = {self.delta:g}" if with_delta and self.delta is not None else ""
             whose = next(iter(units), None) or "record"
             return f"{self.kind}{at}, {self.relation} one {whose}"
@@ -404,15 +410,6 @@ class Ledger:
                 f"{epsilon_text(left_of(cost, before))}. Nothing was written; lower its epsilon, "
                 "or do not release it"
             )
-
-    def _may_create(self, given: Mapping[str, Any]) -> bool:
-        missing = [name for name, value in given.items() if value is None]
-        if missing:
-            raise InvalidInput(
-                f"ledger {self.path} must exist, or be given budget, kind and relation to be "
-                f"created: found no {missing[0]}"
-            )
-        return True
 
 
 @contextlib.contextmanager

@@ -176,8 +176,12 @@ class ReleaseRecord:
 
     def save(self, *_: Any, **__: Any) -> None:
         """Refused, always: a step has no tables of its own."""
-        raise InvalidInput(
-            f"what is saved must be a whole release: this is the step of "
-            f"{', '.join(self.synthesized)}, whose charge covers its own column and not the tables "
-            "of the sequence; save the release that it is a part of"
+        raise self.not_whole()
+
+    def not_whole(self) -> InvalidInput:
+        """The error for a step of a sequence in the place of a release."""
+        return InvalidInput(
+            "what is saved or entered in a ledger must be a whole release: this is the step of "
+            f"{', '.join(self.synthesized)}, whose charge covers its own column and not the "
+            "tables of the sequence; take the release that it is a part of"
         )

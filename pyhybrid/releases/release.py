@@ -159,11 +159,7 @@ class Release(ReleaseRecord):
     def check_charge(self) -> None:
         """Raise InvalidInput for a step of a sequence: its charge is not that of all columns."""
         if self.step_of is not None:
-            raise InvalidInput(
-                "what is saved or entered in a ledger must be a whole release: this is the step of "
-                f"{', '.join(self.synthesized)}, whose charge covers its own column and not the "
-                "tables of the sequence; take the release that it is a part of"
-            )
+            raise self.not_whole()
 
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesized taken from `table`.

@@ -7,13 +7,9 @@ for, as those that ran may depend on the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-import pyhybrid
-from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.estimates import Estimates
@@ -104,14 +100,8 @@ def stated_charge(charge: PrivacyCharge) -> dict[str, Any]:
     return {**charge.public(), **said}
 
 
-def _counts(release: ReleaseRecord) -> str:
-    """Counts that noise was added to; empty of a fitted model."""
-    provenance = release.provenance
-    return provenance.counts if isinstance(provenance, NoiseProvenance) else ""
-
-
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
-    values: dict[str, Any] = {"charge": release.charge, "counts": _counts(release)}
+    values: dict[str, Any] = {"charge": release.charge, "counts": release.provenance.counts}
     aware = release.settings.get("noise_aware")
     field = values["counts"] if values["counts"] in ("tables", "scores") else "draws"
     source = _WORDS.sentence("source", field, noise_aware=aware, **values)
@@ -172,7 +162,7 @@ def _how(release: ReleaseRecord) -> list[str]:
     return _WORDS.rendered(
         "how",
         settings=" ".join(settings.split()),  # as above: no line break forges a heading
-        counts=_counts(release),
+        counts=release.provenance.counts,
         made=release.provenance,
         own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
         asked=release.requested,  # none of a release of an earlier version
@@ -197,45 +187,3 @@ def in_words(value: Any) -> str:
 
 def _bullets(sentences: tuple[str, ...] | list[str]) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences)
-
-
-def public_metadata(
-    release: ReleaseRecord, tables: Sequence[pd.DataFrame], file_format: str
-) -> dict[str, Any]:
-    """Variables, files and protection of the synthetic tables, for catalogs and readers' programs:
-    plain JSON under the names of the Data Documentation Initiative (DDI-Codebook 2.5), of nothing
-    that tables, charge and statement do not say."""
-    first, settings, charge = tables[0], release.settings, release.charge
-    return {
-        "standard": "DDI-Codebook 2.5 names, as JSON",
-        "stdyDscr": {
-            "dataKind": "partially synthetic microdata",
-            "method": str(settings.get("mechanism", charge.mechanism)),
-            "software": {"name": "pyhybrid", "version": pyhybrid.__version__},
-            "privacy": charge.public(),
-        },
-        "fileDscr": [
-            {
-                "fileName": f"synthetic_{place}.{file_format}",
-                "caseQnty": len(table),
-                "varQnty": table.shape[1],
-            }
-            for place, table in enumerate(tables, start=1)
-        ],
-        "dataDscr": [
-            _variable(str(name), first[name], release.synthesized) for name in first.columns
-        ],
-    }
-
-
-def _variable(name: str, values: pd.Series, synthesized: Collection[str]) -> dict[str, Any]:
-    numeric = pd.api.types.is_numeric_dtype(values.dtype)
-    continuous = numeric and not pd.api.types.is_bool_dtype(values.dtype)
-    source = "drawn from the model" if name in synthesized else "as in the confidential data"
-    return {
-        "name": name,
-        "intrvl": "contin" if continuous else "discrete",
-        "varFormat": str(values.dtype),
-        "synthesized": name in synthesized,
-        "source": source,
-    }

@@ -1,10 +1,396 @@
+"""Cross-language validation on this machine: array functions, log-likelihoods, posteriors.
+
+====================== ===============================================================
+part                   what is held against what
+====================== ===============================================================
+table                  outcome and design matrix: formulaic against R's model.matrix
+array functions        Python's against R's of the same name, on generated input
+same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
+posterior means        of the engines, in Monte Carlo standard errors
+published programs     the papers' text by each engine against ours: `validate_published`
+supplement             the user's printed script and program against ours: `validate_supplement`
+====================== ===============================================================
+"""
+
 from __future__ import annotations
 
-from pyhybrid.validation.agreement import (
-    Validation,
-    validate,
-    validate_published,
-    validate_supplement,
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import pyhybrid
+from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.errors import EngineUnavailable, InvalidInput
+from pyhybrid.core.html import bar_in_notebooks
+from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.engines import (
+    ConvergenceRule,
+    Draws,
+    Engine,
+    SamplerSettings,
+    engine_by_name,
+    resolve_engine,
+)
+from pyhybrid.fitting.session import FitProgress
+from pyhybrid.models import BoundModel, Model, StanModel
+from pyhybrid.rbridge import call_r, r_status, start_r
+from pyhybrid.validation.arrays import array_rows
+from pyhybrid.validation.comparison import Row, Validation
+from pyhybrid.validation.posterior import (
+    generated_table,
+    mean_rows,
+    same_draws_rows,
+    short_settings,
+    table_rows,
+)
+from pyhybrid.validation.published import (
+    SETTINGS,
+    Side,
+    compare_sides,
+    log_lik_matrix,
+    published_rows,
+    side_of,
+    study_cases,
+)
+from pyhybrid.validation.supplement import (
+    PrintedEngine,
+    check_script,
+    read_printed,
+    script_rows,
 )
 
 __all__ = ["Validation", "validate", "validate_published", "validate_supplement"]
+
+_ENGINES = ("all", "auto", "cmdstan", "embedded")
+_IN_PYTHON = ("embedded", "cmdstan")
+_PACKAGES = ("numpy", "scipy", "pandas", "formulaic", "arviz", "rpy2", "stanli")
+_R_PACKAGES = ("rstan", "StanHeaders", "matrixStats")
+
+
+@bar_in_notebooks
+def validate(
+    data: pd.DataFrame | None = None,
+    model: Model | str = "negative_binomial",
+    *,
+    engine: str = "all",
+    quick: bool = False,
+    seed: int = 1,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare Python with R on this machine.
+
+    Parameters
+    ----------
+    data : DataFrame, optional
+        A confidential table to compare on; a generated one if omitted.
+    model : Model or str, default "negative_binomial"
+        With `data` a model with its formula, e.g. ``ph.Poisson("visits ~ age")``; without, a
+        model's name.
+    engine : {"all", "auto", "cmdstan", "embedded"}
+        Engine of Python's side: every one that is found, or one. R's side is rstan.
+    quick : bool, default False
+        Leave out rstan, which compiles for a minute when it meets a program first.
+    seed : int, default 1
+        All random numbers come from it. It is in the report.
+    settings : SamplerSettings, optional
+        Of the fits whose posterior means are compared.
+    progress : callable, optional
+        Called with (label, done, total).
+
+    Returns
+    -------
+    Validation
+
+    Raises
+    ------
+    EngineUnavailable
+        If R, or rstan unless `quick`, cannot be used; names the cause and the remedy.
+    InvalidInput
+        For a table that a model or R cannot take (names the column), and for unknown names.
+    NotConverged
+        If an engine's chains do not converge: their means are then not comparable.
+    """
+    check_choice(engine, "engine", _ENGINES)
+    source = streams(seed)
+    table, model = _table_and_model(data, model, source)
+    if isinstance(model, StanModel):
+        raise InvalidInput(
+            "model must be built in to be held against R: the log-likelihood of a StanModel is "
+            "written in its own program only"
+        )
+    bound = model.bind(table)
+    if bound.blocks:
+        raise InvalidInput("model must be without zeros= and missing= to be held against R")
+    start_r()
+    engines, left_out = _engines(engine, quick=quick, against_r=True)
+    settings = settings or SamplerSettings()
+    rows = [*table_rows(bound), *array_rows(source.generator("array functions"))]
+    found = [(rows, []), *_same_draws(bound, engines, source, progress)]
+    sides: list[Side] = []
+    for engine_of_side in engines if len(engines) > 1 else ():
+        sides.append(
+            side_of(
+                bound,
+                engine=engine_of_side,
+                source=source,
+                settings=settings,
+                progress=progress,
+                rule=ConvergenceRule(),
+                alpha=sides[0].fits[1].alpha if sides else None,
+            )
+        )
+    found.append((list(_means(bound, sides)), _draws_of(sides)))
+    said = {
+        **{name: str(value) for name, value in model.describe().items()},
+        "table": "generated table" if data is None else "the user's own table",
+        "records": str(bound.n),
+        "columns": str(table.shape[1]),
+    }
+    return _result(found, said, settings, source, own_data=data is not None, left_out=left_out)
+
+
+@bar_in_notebooks
+def validate_published(
+    program: str | None = None,
+    *,
+    engine: str = "all",
+    quick: bool = False,
+    seed: int = 1,
+    records: int = 80,
+    income: str | None = None,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the papers' own programs with ours, by each engine at hand.
+
+    Parameters
+    ----------
+    program : str, optional
+        One of poisson, negative_binomial, beta, beta_regression and normal_mixture; all of them if
+        omitted.
+    engine, quick, seed, settings, progress
+        As in `validate`; settings are 4 chains of 500 + 1000 iterations, adapt_delta 0.95 for
+        published programs, if omitted.
+    records : int, default 80
+        Size of the part of each study's data. Published programs take seconds per hundred.
+    income : path, optional
+        The February CE file, for the mixture; simulated incomes if omitted.
+
+    Returns
+    -------
+    Validation
+        A program whose chains do not converge disagrees, and says so.
+    """
+    check_choice(engine, "engine", _ENGINES)
+    check_count(records, "records", at_least=20)
+    source = streams(seed)
+    cases = study_cases(source.generator("data of studies"), income, records)
+    if program is not None:
+        name = check_choice(program, "model", tuple(cases))
+        cases = {name: cases[name]}
+    engines, left_out = _engines(engine, quick=quick, against_r=False)
+    found = [
+        (rows, _draws_of(sides))
+        for rows, sides in published_rows(cases, engines, source, settings, progress)
+    ]
+    said = {
+        "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
+        "records": str(records),
+    }
+    return _result(
+        found, said, settings or SETTINGS, source, own_data=income is not None, left_out=left_out
+    )
+
+
+@bar_in_notebooks
+def validate_supplement(
+    script: str | os.PathLike[str],
+    program: str | os.PathLike[str] | None = None,
+    *,
+    engine: str = "auto",
+    seed: int = 1,
+    settings: SamplerSettings | None = None,
+    progress: FitProgress | None = None,
+) -> Validation:
+    """Compare the printed script, and the printed program, of a supplement with ours.
+
+    Parameters
+    ----------
+    script : path
+        Your copy of the R script that the supplement of [V25] prints, as it is. It is code: R runs
+        it with your rights. What it leaves undefined is supplied.
+    program : path, optional
+        Your copy of the Stan program, as it is: it is run by the engine, old arrays rewritten, and
+        compared as `validate_published` does; the script then reads its log_lik, too.
+    engine : str, default "auto"
+    seed, settings, progress
+        As in `validate_published`.
+
+    Returns
+    -------
+    Validation
+        On a part of the RAND visits.
+
+    Raises
+    ------
+    EngineUnavailable
+        If R cannot be used.
+    InvalidInput
+        If a file is missing, the script makes none of the known numbers, or the program has the
+        data of none that the papers print.
+    """
+    path, source = check_script(script), streams(seed)
+    printed = None if program is None else read_printed(program)
+    start_r()
+    cases = study_cases(source.generator("data of studies"))
+    name = "negative_binomial" if printed is None else printed[0]
+    runner: Engine = resolve_engine(engine)
+    run: Any = {"source": source, "settings": settings, "progress": progress}
+    model, table = cases[name]
+    ours = side_of(model.bind(table), engine=runner, **run)
+    rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
+    sides = [ours]
+    if printed is not None:
+        theirs = side_of(
+            replace(model, program="published").bind(table),
+            engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
+            **run,
+        )  # fmt: skip
+        rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
+        written = [fit.draws.flat("log_lik") for fit in theirs.fits]
+        rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
+        sides.append(theirs)
+    said = {"table": "RAND visits", "records": str(ours.session.bound.n)}
+    return _result([(rows, _draws_of(sides))], said, settings or SETTINGS, source)
+
+
+def _draws_of(sides: Sequence[Side]) -> list[Draws]:
+    return [fit.draws for side in sides for fit in side.fits]
+
+
+def _result(
+    found: Sequence[tuple[Sequence[Row], Sequence[Draws]]],
+    said: Mapping[str, str],
+    sampler: SamplerSettings,
+    source: Streams,
+    **more: Any,
+) -> Validation:
+    """Rows, and what is needed to repeat the fits that they were computed from."""
+    fits = [draws.provenance for _, of_rows in found for draws in of_rows]
+    return Validation(
+        rows=tuple(row for rows, _ in found for row in rows),
+        versions=_versions(),
+        programs={f"stan/{fit.program}.stan": fit.program_sha256 for fit in fits},
+        settings={
+            **said,
+            "engines": ", ".join(dict.fromkeys(fit.engine for fit in fits)),
+            "chains": str(sampler.chains),
+            "warm-up and kept draws per chain": f"{sampler.warmup}, {sampler.draws}",
+            "adapt_delta, max_treedepth": f"{sampler.acceptance:g}, {sampler.max_treedepth}",
+        },
+        seed=source.entropy,
+        notes=tuple(dict.fromkeys(note for fit in fits for note in fit.notes)),
+        **more,
+    )
+
+
+def _engines(
+    engine: str, *, quick: bool, against_r: bool
+) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
+    """Engines that take part, Python's first and rstan last, and why others do not; raises
+    EngineUnavailable where none of Python's can run, or rstan, which all are held `against`."""
+    left_out = []
+    if engine == "all":
+        asked = [engine_by_name(name) for name in _IN_PYTHON]
+        engines = [one for one in asked if one.status().available]
+        left_out = [f"{one.name}: {one.status().cause}" for one in asked if one not in engines]
+        if not engines:
+            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
+    else:
+        engines = [resolve_engine(engine)]
+        left_out.append(f"other engines: engine is {engine}")
+    if quick:
+        return tuple(engines), (*left_out, "rstan: a quick comparison leaves it out")
+    if against_r:
+        try:
+            engines.append(resolve_engine("rstan"))
+        except EngineUnavailable as error:
+            raise EngineUnavailable(
+                f"{error}; quick=True compares all that needs no rstan"
+            ) from None
+    elif engine == "all":
+        rstan = engine_by_name("rstan").status()
+        engines += [engine_by_name("rstan")] if rstan.available else []
+        left_out += [] if rstan.available else [f"rstan: {rstan.cause}"]
+    return tuple(engines), tuple(left_out)
+
+
+def _table_and_model(
+    data: pd.DataFrame | None, model: Model | str, source: Streams
+) -> tuple[pd.DataFrame, Model]:
+    if data is None:
+        if not isinstance(model, str):
+            raise InvalidInput(
+                "a model with a formula needs the table it is for; without a table, give the name "
+                "of a model"
+            )
+        return generated_table(model, source.generator("generated table"))
+    if isinstance(model, str):
+        raise InvalidInput(
+            f"a table needs a model with a formula, such as ph.Poisson('visits ~ age'): found "
+            f"{model!r}"
+        )
+    return data, model
+
+
+def _same_draws(
+    bound: Any, engines: Sequence[Engine], source: Streams, progress: FitProgress | None
+) -> Iterator[tuple[list[Row], list[Draws]]]:
+    """Every engine writes its log_lik once, for a few draws."""
+    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    for engine in engines:
+        draws = engine.sample(
+            bound.program,
+            data,
+            seed=source.engine_seed("same draws"),
+            settings=short_settings(int(data["n"])),
+            progress=progress and partial(progress, f"log_lik by {engine.name}"),
+        )
+        yield list(same_draws_rows(bound, draws, source.generator("loop"))), [draws]
+
+
+def _means(bound: BoundModel, sides: Sequence[Side]) -> Iterator[Row]:
+    """Unweighted posterior, and the one under weights that are the same for all engines."""
+    for k, name in enumerate(("unweighted", "weighted")):
+        for side in sides[:-1]:
+            yield from mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
+
+
+def _versions() -> dict[str, str]:
+    """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
+    versions = {"platform": platform.platform(), "Python": platform.python_version()}
+    versions["pyhybrid"] = pyhybrid.__version__
+    versions.update((name, _version(name)) for name in _PACKAGES)
+    cmdstan = engine_by_name("cmdstan").status()
+    versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
+    if not r_status().available:
+        return versions
+    in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
+    versions["R"] = f"{in_r['R']} ({in_r['platform']})"
+    versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
+    return versions
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not found"

@@ -15,7 +15,8 @@ from pyhybrid.cli import validation
 from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, command_of
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import show_agreement
-from pyhybrid.validation.agreement import Row, Validation
+from pyhybrid.validation import Validation
+from pyhybrid.validation.comparison import Row
 
 
 def _table(n_columns: int, n_rows: int, *, text: str = "household income") -> Table:

@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, WarmStart, diagnose
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.engines.embedded import EmbeddedEngine
-from tests.monte_carlo import assert_draws_near, assert_near
+from tests.monte_carlo import assert_draws_near
 from tests.refusals import fails
 
 FAKE = Path(__file__).parents[1] / "fake_cmdstan"
@@ -99,14 +97,6 @@ def test_command_line_says_what_was_asked(fake: Fake) -> None:
     assert expected <= set(arguments)
     assert "sig_figs=18" in arguments
     assert fake.entries[0]["data"] == {"p": 2}
-
-
-def test_threads_within_chains_are_compiled_for_and_asked_for(fake: Fake) -> None:
-    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    threaded = replace(STORED, threads_per_chain=3)
-    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=threaded)
-    assert [entry["threads"] for entry in fake.entries] == ["1", "1", "3", "3"]
-    assert fake.builds == 2  # the executable without threads is not taken for the other
 
 
 def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
@@ -192,24 +182,12 @@ def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.Monk
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
 
 
-def test_compiles_once_and_heals_a_corrupt_cache(fake: Fake) -> None:
+def test_compiles_once(fake: Fake) -> None:
     first = compiled_program(PROGRAM)
     assert compiled_program(PROGRAM) == first
     assert fake.builds == 1
-    first.write_text("corrupt")
-    assert compiled_program(PROGRAM) == first
-    assert fake.builds == 2
-    assert "corrupt" not in first.read_text()
     other = StanProgram(name="normal", text=PROGRAM.text + "// changed\n")
     assert compiled_program(other) != first
-
-
-def test_two_compilations_at_once_do_not_disturb_each_other(fake: Fake) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        paths = set(pool.map(compiled_program, [PROGRAM] * 4))
-    assert len(paths) == 1
-    siblings = list(paths.pop().parent.parent.iterdir())
-    assert len(siblings) == 1
 
 
 def test_compile_error_quotes_line_and_caret(fake: Fake) -> None:
@@ -285,22 +263,3 @@ def test_live_log_lik_is_numpys(cmdstan: None, visits: pd.DataFrame) -> None:
         )
         ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
         np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)
-
-
-@pytest.mark.samples
-def test_live_threads_within_chains_sample_the_same_posterior(cmdstan: None) -> None:
-    program = StanProgram(
-        name="sums",
-        text="""functions {
-  real part(array[] real y, int first, int last, real mu) { return normal_lpdf(y | mu, 1); }
-}
-data { int<lower=1> n; array[n] real y; }
-parameters { real mu; }
-model { target += reduce_sum(part, y, 1, mu); }
-""",
-    )
-    y = np.random.default_rng(5).normal(2, 1, 400)
-    settings = SamplerSettings(chains=2, threads_per_chain=2)
-    draws = CmdStanEngine().sample(program, {"n": 400, "y": y}, seed=1, settings=settings)
-    assert_near(draws.variables["mu"], y.mean())
-    assert_near(draws.variables["mu"], 0.05, method="sd")

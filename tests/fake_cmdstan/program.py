@@ -13,8 +13,7 @@ HERE = Path(__file__).resolve().parent
 
 def main(arguments):
     if arguments == ["info"]:
-        threads = os.environ.get("STAN_THREADS", "").lower() == "true"
-        print(f"stan_version_major = 2\nSTAN_THREADS={str(threads).lower()}")
+        print("stan_version_major = 2")
         return 0
     options = dict(a.split("=", 1) for a in arguments if "=" in a)
     files = [a.split("=", 1)[1] for a in arguments if a.startswith("file=")]
@@ -22,7 +21,7 @@ def main(arguments):
     entry = {
         "arguments": arguments, "data": json.loads(data.read_text()),
         "folder_mode": stat.S_IMODE(data.parent.stat().st_mode), "folder": str(data.parent),
-        "threads": os.environ.get("STAN_NUM_THREADS"), "pid": os.getpid(),
+        "pid": os.getpid(),
     }  # fmt: skip
     for key in ("init", "metric_file"):
         if key in options and os.path.exists(options[key]):

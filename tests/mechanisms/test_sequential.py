@@ -101,8 +101,8 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     assert step.stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in step.iterdir()} == {0o600}
     assert sorted(p.name for p in (tmp_path / "out" / "public").iterdir()) == [
-        "charge.json", "metadata.json", "privacy_statement.md", "schema.json", "synthetic_1.csv",
-        "synthetic_2.csv", "synthetic_3.csv",
+        "charge.json", "privacy_statement.md", "schema.json",
+        "synthetic_1.csv", "synthetic_2.csv", "synthetic_3.csv",
     ]  # fmt: skip
 
 

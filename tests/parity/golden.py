@@ -11,7 +11,7 @@ import numpy as np
 from pyhybrid.arrays import PrivacyCharge
 from pyhybrid.privacy.charge import Spent
 from pyhybrid.privacy.scores import ScoringDesign
-from pyhybrid.validation.agreement import arrays
+from pyhybrid.validation import arrays
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden"
 _ARRAYS = ("scores", "precision", "whitening", "theta", "noisy_sum", "prior_gradient")

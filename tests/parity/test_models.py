@@ -13,9 +13,9 @@ import pytest
 from pyhybrid.engines import ConvergenceRule, SamplerSettings, engine_by_name
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.models import MODELS
-from pyhybrid.validation.agreement import posterior
-from pyhybrid.validation.agreement.posterior import GENERATED
-from pyhybrid.validation.agreement.validation import ARITHMETIC, MONTE_CARLO, Row
+from pyhybrid.validation import posterior
+from pyhybrid.validation.comparison import ARITHMETIC, MONTE_CARLO, Row
+from pyhybrid.validation.posterior import GENERATED
 from tests.conftest import require
 from tests.parity import test_rstan_engine
 

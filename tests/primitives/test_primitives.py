@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
-from pyhybrid.primitives.kmeans import _share, _uniform_in_l1_ball, _whole_units, dp_kmeans
+from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
 from pyhybrid.primitives.laplace import laplace_counts, laplace_histogram, laplace_mean, laplace_sum
 from pyhybrid.primitives.response import randomized_response
 from pyhybrid.primitives.selection import exponential_mechanism
@@ -114,8 +114,6 @@ def test_real_sums_and_means_get_laplace_noise() -> None:
     means = [laplace_mean(y, **own) for _ in range(800)]
     off = [m.value - 0.875 / 3 for m in means]
     assert stats.kstest(off, "laplace", (0, 1 / 6)).pvalue > P_VALUE
-    covered = np.mean([abs(m.value - 0.875 / 3) <= m.margin(0.9) for m in means])
-    assert within(covered, 0.9, math.sqrt(0.09 / 800))
 
 
 def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
@@ -220,8 +218,6 @@ def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
     np.testing.assert_allclose(units / 2**30, rows, atol=1 / 2**30)
     moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
     assert moved.max() <= 2 * 2**30
-    for looks in (2, 6, 10, 14):
-        assert looks * Fraction(_share(0.7, looks)) <= Fraction(0.7)
 
 
 def test_uniform_in_the_l1_ball() -> None:

@@ -164,15 +164,20 @@ def test_rho_of_a_cap_holds_for_every_neighbor(cap: Any, relation: str) -> None:
 def test_what_many_draws_are_charged_covers_them_together(cap: Any, relation: str) -> None:
     """The exact delta of 20 draws, of the pair of neighbors that they tell apart best."""
     m, span = 20, ph.arrays.range_of_censoring(cap)
-    cost = ph.arrays.range_epsilon(span, delta=DELTA, n_draws_released=m, relation=relation)
-    assert cost.epsilon < 0.6 * cost.pure
-    assert cost.pure == ph.arrays.epsilon_of_censoring(cap, n_draws_released=m, relation=relation)
+    epsilon, half = (
+        ph.arrays.epsilon_of_rho(
+            ph.arrays.rho_of_range(reach, n_draws_released=m, relation=relation), DELTA
+        )
+        for reach in (span, span / 2)
+    )
+    assert epsilon < 0.6 * ph.arrays.epsilon_of_censoring(
+        cap, n_draws_released=m, relation=relation
+    )
     p, q = neighbors(cap, relation)
     worst = int((np.exp(p) * (p - q)).sum(axis=0).argmax())
     p, q = p[:, worst], q[:, worst]
-    assert 0 < delta_of_draws(p, q, m, cost.epsilon) <= DELTA
-    half = ph.arrays.range_epsilon(span / 2, delta=DELTA, n_draws_released=m, relation=relation)
-    assert delta_of_draws(p, q, m, half.epsilon) > DELTA  # Control
+    assert 0 < delta_of_draws(p, q, m, epsilon) <= DELTA
+    assert delta_of_draws(p, q, m, half) > DELTA  # Control
 
 
 def censored(m: int = 1, cap: float = 0.25, **changes: Any) -> PrivacyCharge:
@@ -200,7 +205,7 @@ def test_draws_of_censored_posteriors_count_by_their_range() -> None:
 
 
 def test_noise_counts_by_its_epsilon() -> None:
-    assert of_strict(0.5).spent.rho_of_pure == ph.arrays.rho_of_epsilon(0.5) == 0.125
+    assert of_strict(0.5).spent.rho_of_pure == 0.125
     assert of_strict(0.5, 4).spent.rho_of_pure == 0.5
 
 
@@ -231,7 +236,7 @@ def test_rho_of_a_composition_is_that_of_its_parts(parts: list, m: int) -> None:
         rho = (spent.rho_of_pure or 0.0) + spent.rho + spent.mu**2 / 2
         assert rho == pytest.approx(times * math.fsum(rhos), rel=1e-9)
         assert found.kind == STRICT
-        if spent.noisy:
+        if spent.needs_delta:
             assert found.epsilon <= ph.arrays.epsilon_of_rho(rho, 1e-6) + 1e-6
 
 

@@ -51,7 +51,7 @@ def failing_at_first(
 
 def public(release: ph.Release, folder: Path) -> dict[str, bytes]:
     release.save(folder, report=False)
-    names = ("charge.json", "metadata.json", "privacy_statement.md", "schema.json")
+    names = ("charge.json", "privacy_statement.md", "schema.json")
     return {name: (folder / "public" / name).read_bytes() for name in names}
 
 

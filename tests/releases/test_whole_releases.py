@@ -49,12 +49,6 @@ def test_a_step_of_a_sequence_is_not_saved(
     assert [path.name for path in tmp_path.iterdir()] == ["l"]
 
 
-def test_tables_made_so_far_are_not_handed_to_a_release() -> None:
-    """A cousin: tables with other columns synthesized before are for steps of a sequence only."""
-    assert "given" not in ph.Unweighted.release_from.__annotations__
-    assert "given" not in ph.Unweighted.release.__annotations__
-
-
 def test_text_of_other_columns_comes_back(tmp_path: Path) -> None:
     release = ph.Unweighted(ph.Poisson("visits ~ 1")).release(people(), **OPTIONS)
     restored = release.with_unsynthesized(people().astype(str))

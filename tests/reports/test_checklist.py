@@ -1,6 +1,5 @@
 """The reviewer's checklist: what stands out is marked, and what does not is not."""
 
-import json
 import re
 from pathlib import Path
 
@@ -69,7 +68,7 @@ def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> N
         assert f"{secret:.4g}" not in page
 
 
-def test_metadata_describe_the_public_tables(release: ph.Release, tmp_path: Path) -> None:
+def test_a_ledger_that_was_charged_is_told(release: ph.Release, tmp_path: Path) -> None:
     ledger = ph.Ledger(tmp_path / "survey.ledger", budget=1e6, kind="asymptotic local",
                        relation="remove", delta=1e-3)  # fmt: skip
     release.save(tmp_path / "out", ledger=ledger)
@@ -77,12 +76,6 @@ def test_metadata_describe_the_public_tables(release: ph.Release, tmp_path: Path
     others = "Other releases of these data"
     assert _rows(page)[others] == ("their epsilons add up in the ledger charged", "as it should be")
     assert _rows(ph.reports.review_checklist(release))[others][1] == "to decide"
-    told = json.loads((tmp_path / "out" / "public" / "metadata.json").read_text())
-    assert told["stdyDscr"]["privacy"] == release.charge.public()
-    assert [f["caseQnty"] for f in told["fileDscr"]] == [80, 80]
-    assert {v["name"]: v["synthesized"] for v in told["dataDscr"]} == {"y": True, "sex": False}
-    for file in told["fileDscr"]:
-        assert (tmp_path / "out" / "public" / file["fileName"]).exists()
 
 
 def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Release) -> None:

@@ -15,7 +15,8 @@ from pyhybrid.reports.figures import plot_curve, plot_forest
 from pyhybrid.reports.measures import model_section, plain_term, risk_report, utility_report
 from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
 from pyhybrid.studies.comparing.curve import RiskUtilityCurve
-from pyhybrid.validation.agreement import Row, Validation
+from pyhybrid.validation import Validation
+from pyhybrid.validation.comparison import Row
 from tests.reports.accessible import check_page, contrast
 
 TEMPLATE = Path(ph.__file__).with_name("reports").joinpath("report_template.html").read_text()

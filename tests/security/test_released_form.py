@@ -12,7 +12,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.releases.folder import published, table_schema
-from pyhybrid.releases.statement import assumptions, public_metadata
+from pyhybrid.releases.statement import assumptions
 from tests.conftest import command
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
@@ -125,8 +125,8 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
 }  # fmt: skip
 
 
-def form_of(column: pd.Series, release: ph.Release | None = None) -> str:
-    """All that the form tells: schema, metadata, missing values, and how CSV values are written."""
+def form_of(column: pd.Series) -> str:
+    """All that the form tells: schema, missing values, and how CSV values are written."""
     frame = column.to_frame("y")
     cells = [line for line in frame.to_csv(index=False).splitlines()[1:] if line not in ("", '""')]
     decimals = max(len(cell.partition(".")[2]) for cell in cells)
@@ -135,8 +135,6 @@ def form_of(column: pd.Series, release: ph.Release | None = None) -> str:
         "point": sorted({"." in cell for cell in cells}),
         "decimals": decimals if decimals <= 2 else "many",
     }
-    if release is not None:
-        told["metadata"] = public_metadata(release, [frame], "csv")["dataDscr"]
     return json.dumps(told, sort_keys=True)
 
 
@@ -149,7 +147,7 @@ def test_the_form_is_that_of_the_declaration(name: str) -> None:
         before = own.copy()
         made = release(own)
         assert made.charge.kind == "strict", (which, assumptions(made.charge))
-        found[which] = form_of(made.synthetic[0]["y"], made)
+        found[which] = form_of(made.synthetic[0]["y"])
         pd.testing.assert_frame_equal(own, before)
     assert len(set(found.values())) == 1, found
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pyhybrid import validation
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines import SamplerSettings, load_program
-from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement import supplement
+from pyhybrid.validation import supplement
 from tests.parity.test_supplement import PRINTED
 from tests.refusals import fails, refuses
 
@@ -50,7 +50,7 @@ def test_a_script_of_the_same_names_agrees_and_a_wrong_one_does_not(r: None, scr
 @pytest.mark.samples
 def test_other_scripts_are_refused(r: None, tmp_path: Path, refused: Callable[..., str]) -> None:
     with pytest.raises(InvalidInput, match="must be your copy of the printed R script"):
-        agreement.validate_supplement(tmp_path / "none.R")
+        validation.validate_supplement(tmp_path / "none.R")
     (tmp_path / "other.R").write_text("x <- 1\n")
     refuses("it did not", list, supplement.script_rows(tmp_path / "other.R", _log_lik()))
     (tmp_path / "broken.R").write_text("x <- (\n")
@@ -62,8 +62,8 @@ def test_without_r_the_cause_is_named(script: Path, monkeypatch: pytest.MonkeyPa
     def missing() -> None:
         raise EngineUnavailable("R must be installed: no R is on the path")
 
-    monkeypatch.setattr(agreement, "start_r", missing)
-    fails(EngineUnavailable, "R must be installed", agreement.validate_supplement, script)
+    monkeypatch.setattr(validation, "start_r", missing)
+    fails(EngineUnavailable, "R must be installed", validation.validate_supplement, script)
 
 
 def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_program_and_a_script_are_compared_number_by_number(
     program = tmp_path / "nb.stan"
     old = load_program("published/negative_binomial").text
     program.write_text(old.replace("array[n] int<lower=0> y;", "int<lower=0> y[n];"))
-    found = agreement.validate_supplement(script, program, engine="embedded", settings=QUICK)
+    found = validation.validate_supplement(script, program, engine="embedded", settings=QUICK)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
     parts = {row.part.partition(",")[0] for row in found.rows}
     assert parts == {
@@ -98,5 +98,5 @@ def test_the_printed_ones_agree(r: None) -> None:
     if not PRINTED.is_file():
         pytest.skip("the supplement is not beside this checkout: it is not ours to ship")
     program = PRINTED.with_name("supplement_2.stan")
-    found = agreement.validate_supplement(PRINTED, program, engine="embedded", settings=QUICK)
+    found = validation.validate_supplement(PRINTED, program, engine="embedded", settings=QUICK)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()

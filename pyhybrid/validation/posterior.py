@@ -19,7 +19,7 @@ from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import MODELS, BoundModel, Model
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.agreement.validation import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 
 TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
 _NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws

@@ -34,8 +34,8 @@ from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
-from pyhybrid.validation.agreement.posterior import ingredients, log_lik_tolerance, scalar_rows
-from pyhybrid.validation.agreement.validation import ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.comparison import ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.posterior import ingredients, log_lik_tolerance, scalar_rows
 
 PART = "published program"
 RECORDS = 80

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyhybrid import validation
 from pyhybrid.core.errors import EngineUnavailable, NotConverged, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.families.published import PUBLISHED
-from pyhybrid.validation import agreement
-from pyhybrid.validation.agreement import published
+from pyhybrid.validation import published
 from tests.conftest import Run
 from tests.refusals import fails, refuses
 
@@ -24,11 +24,11 @@ QUICK = SamplerSettings(warmup=300, draws=300)
 @pytest.fixture(autouse=True)
 def _embedded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     unseen = type("R", (), {"available": False})()
-    monkeypatch.setattr(agreement, "r_status", lambda: unseen)
+    monkeypatch.setattr(validation, "r_status", lambda: unseen)
 
 
 def _beta(**how: Any) -> Any:
-    return agreement.validate_published("beta", quick=True, records=40, settings=QUICK, **how)
+    return validation.validate_published("beta", quick=True, records=40, settings=QUICK, **how)
 
 
 def test_each_published_program_has_data_of_a_study() -> None:
@@ -61,7 +61,7 @@ def test_the_printed_beta_agrees_and_is_saved_in_two_forms(tmp_path: Path) -> No
 @pytest.mark.parametrize("program", ["normal_mixture", "negative_binomial"])
 def test_posteriors_of_published_programs_are_ours(program: str) -> None:
     """The mixture's by sampling, whose weighted chains are the hardest, and a regression's."""
-    found = agreement.validate_published(program, quick=True, records=40)
+    found = validation.validate_published(program, quick=True, records=40)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
 
 
@@ -82,8 +82,8 @@ def test_a_wrong_program_is_caught(
                 program = replace(program, text=program.text.replace(old, new))
             return super().sample(program, data, **how)
 
-    monkeypatch.setattr(agreement, "engine_by_name", lambda name: Broken())
-    monkeypatch.setattr(agreement, "_IN_PYTHON", ("embedded",))
+    monkeypatch.setattr(validation, "engine_by_name", lambda name: Broken())
+    monkeypatch.setattr(validation, "_IN_PYTHON", ("embedded",))
     found = _beta()
     assert any(row.quantity.startswith(wrong) for row in found.disagreements)
 
@@ -124,20 +124,20 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuses("records must be a whole number >= 20", agreement.validate_published, records=3)
+    refuses("records must be a whole number >= 20", validation.validate_published, records=3)
     missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
-    fails(EngineUnavailable, "stanli is gone", agreement.validate_published, quick=True)
+    fails(EngineUnavailable, "stanli is gone", validation.validate_published, quick=True)
 
 
 @pytest.mark.samples
 def test_the_command_says_what_agrees(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = agreement.validate_published
+    whole = validation.validate_published
 
     def short(*a: Any, **how: Any) -> Any:
         return whole(*a, **{**how, "records": 40, "settings": QUICK})
 
-    monkeypatch.setattr(agreement, "validate_published", short)
+    monkeypatch.setattr(validation, "validate_published", short)
     code, out, _ = run("validate", "--published", "--quick", "--model", "beta")
     assert code == 0
     assert "published and ours agree on all" in out

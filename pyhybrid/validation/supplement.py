@@ -23,7 +23,7 @@ from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.bounds import lipschitz_bounds
 from pyhybrid.privacy.weights import lipschitz_weights
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.agreement.validation import ARITHMETIC, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, Row, compare
 
 PART = "supplement"
 _SIDES = ("printed", "ours")
