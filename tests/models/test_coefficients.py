@@ -12,6 +12,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import quadratic
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_below, assert_draws_near
@@ -249,8 +250,9 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
     assert described["prior"] == "normal"
     assert described["prior_scale"] == 1.5
     assert "prior" not in ph.Poisson("y ~ x").describe()
-    data = model.prior_data(("Intercept", "x"))
-    np.testing.assert_array_equal(data["prior_scale"], [10, 1.5])
+    table = pd.DataFrame({"y": [1, 2, 3], "x": [3, 5, None], "is.na(z)": [2, 4, 9]})
+    data = model.prior_data(read_design("y ~ x + `is.na(z)`", table))  # and is.na(x), an indicator
+    np.testing.assert_array_equal(data["prior_scale"], [10, 1.5, 1.5, 10])
     for wrong, message in (
         ({"prior": "flat"}, "prior must be one of"),
         ({"prior_scale": 0}, "prior_scale must be"),

@@ -196,8 +196,8 @@ class RegressionModel(ABC):
         """Names of the variables that must have converged."""
         return self.parameters
 
-    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of a design, if it has any."""
         return {}
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
@@ -441,7 +441,7 @@ class BoundRegression:
         hints = self._hints(y, X, frequency * weights, offset)
         data = {
             **dispersed(hints, dispersion),
-            **self.model.prior_data(self.design.columns),
+            **self.model.prior_data(self.design),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),
