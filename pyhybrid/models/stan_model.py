@@ -216,6 +216,7 @@ class BoundStanModel:
     table: pd.DataFrame
     design: Design | None = None
     blocks: ClassVar[tuple[()]] = ()
+    levels: ClassVar[None] = None
     first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
     grid_form: ClassVar[None] = None
     takes_center: ClassVar[bool] = False

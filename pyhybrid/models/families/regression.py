@@ -26,7 +26,7 @@ from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import (
     decimals_of,
     draw_within,
@@ -323,6 +323,7 @@ class BoundRegression:
     table: pd.DataFrame
     design: Design
     at: Positions | None = None
+    levels: OutcomeLevels | None = None
     blocks: ClassVar[tuple[()]] = ()
 
     def __repr__(self) -> str:
