@@ -50,7 +50,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     if kind.lower is None or kind.upper is None:
         raise InvalidInput(no_range([name]))
     zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
-    decimals = kind.form.decimals
+    decimals = kind.decimals
     if decimals is None:
         raise InvalidInput(
             f"column {name!r} must have decimals for noisy marginals: give decimals= in its type, "
@@ -85,10 +85,10 @@ def no_range(names: Collection[str]) -> str:
 def ranged(kind: Number, values: pd.Series) -> Number:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
     low, high = float(values.min()), float(values.max())
-    least = 1.0 if kind.form.decimals is None else 10.0**-kind.form.decimals
+    least = 1.0 if kind.decimals is None else 10.0**-kind.decimals
     step = max(10.0 ** np.floor(np.log10(max(high - low, least))) / 5, least)
     start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
-    number = int if kind.whole else float
+    number = int if isinstance(kind, Counts) else float
     return replace(
         kind,
         lower=number(start) if kind.lower is None else kind.lower,
@@ -213,6 +213,6 @@ def _cells(name: str, kind: Kind) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
     assert isinstance(kind, Number)
-    if None in (kind.lower, kind.upper, kind.form.decimals):
+    if None in (kind.lower, kind.upper, kind.decimals):
         return MOST_BINS + kind.missing
     return most_cells(domain_of(name, kind), MOST_BINS)

@@ -126,7 +126,7 @@ def declared_kinds(
         kind = types[name] if name in types else kind_of(like[name])
         if isinstance(kind, Real) and kind.decimals is None and name in like:
             read = kind_of(like[name])
-            kind = replace(kind, decimals=read.form.decimals if isinstance(read, Number) else 0)
+            kind = replace(kind, decimals=read.decimals if isinstance(read, Number) else 0)
         kinds[name] = kind
     return dict(sorted(kinds.items(), key=lambda item: _rank(item[1])))
 

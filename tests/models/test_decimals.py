@@ -8,7 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
-from pyhybrid.models.columns.support import in_decimals, on_grid
+from pyhybrid.models.columns.support import in_form_of, on_grid
 from tests.fits import fit_options
 from tests.refusals import refuses
 
@@ -77,9 +77,9 @@ def test_the_dtype_follows_decimals_and_not_the_data() -> None:
     whole, real = pd.Series([1, 2]), pd.Series([1.0, 2.5])
     for decimals, kind in ((0, "int64"), (2, "float64")):
         for like in (whole, real):
-            assert str(in_decimals(np.array([3.0, 4.0]), like, decimals).dtype) == kind
+            assert str(in_form_of(np.array([3.0, 4.0]), like, decimals).dtype) == kind
     nullable = pd.Series([1, 2], dtype="Int64")
-    assert str(in_decimals(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
+    assert str(in_form_of(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
 
 
 def test_rounded_values_stay_between_the_bounds() -> None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
 from pyhybrid.models.formula.values import (
@@ -166,7 +166,8 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a released column looks like.
+    """What a column looks like: a released one, or, see `pyhybrid.models.columns.kinds`, one whose
+    owner says what it can hold.
 
     Parameters
     ----------
@@ -187,6 +188,7 @@ class Form:
 
     def __post_init__(self) -> None:
         check_decimals(self.decimals)
+        check_flag(self.missing, "missing")
 
     @property
     def dtype(self) -> Any:

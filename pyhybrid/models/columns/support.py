@@ -220,31 +220,19 @@ def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
     return first, last
 
 
-def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series:
-    """`values` as a column whose dtype `decimals` decides: whole numbers if it is 0, else floats.
-    That of the data would tell: it is a float one as soon as one record has a decimal."""
-    if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
-        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
-    column = column_like(values.astype("int64" if whole else "float64"), like)
-    if nullable:
-        column = column.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
-    return column
-
-
-def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
-    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
-    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
-        return in_dtype_of(values, like)
-    return in_decimals(values, like, decimals)
-
-
-def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
-    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
-    if not pd.api.types.is_integer_dtype(like.dtype):
-        return column_like(values, like).astype(like.dtype)
-    whole = column_like(values.astype(np.int64), like)
-    limits = np.iinfo(plain_dtype(like.dtype))
-    if limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max:
-        return whole.astype(like.dtype)
-    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole
+def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None) -> pd.Series:
+    """`values` with the index, name and dtype of `like`, or a wider dtype for whole numbers that do
+    not fit. `decimals` that are given decide whether they are whole: the dtype of the data would
+    tell, as it is a float one as soon as one record has a decimal."""
+    dtype, nullable = like.dtype, pd.api.types.is_extension_array_dtype(like.dtype)
+    integer = pd.api.types.is_integer_dtype(dtype)
+    whole = integer if decimals is None else decimals == 0
+    widest: Any = (pd.Int64Dtype() if whole else pd.Float64Dtype()) if nullable else (
+        np.dtype(np.int64 if whole else np.float64))  # fmt: skip
+    if whole != integer:
+        dtype = widest
+    if whole:
+        limits = np.iinfo(plain_dtype(dtype))
+        fit = limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max
+        dtype, values = dtype if fit else widest, values.astype(np.int64)
+    return column_like(values, like).astype(dtype)
