@@ -19,7 +19,6 @@ from pyhybrid.models.columns.kinds import (
     Kind,
     Leveled,
     Number,
-    Ordered,
     SemiContinuous,
 )
 from pyhybrid.models.columns.support import of_steps
@@ -40,16 +39,12 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     is that of a `reference`, in round numbers, and what lies beyond it is counted at its ends.
     """
     if isinstance(kind, Leveled):
-        return ColumnDomain(
-            levels=kind.levels, missing=kind.missing, ordered=isinstance(kind, Ordered)
-        )
+        return ColumnDomain(levels=kind.levels, missing=kind.missing, ordered=kind.ordered)
     assert isinstance(kind, Number)
-    clamp = has_no_range(kind) and reference is not None
+    clamp = None in (kind.lower, kind.upper)
     if clamp and reference is not None:
         kind = ranged(kind, reference[~reference.isin(kind.codes)])
-    if kind.lower is None or kind.upper is None:
-        raise InvalidInput(no_range([name]))
-    zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
+    low, high = float(kind.lower), float(kind.upper)  # type: ignore[arg-type]
     decimals = kind.decimals
     if decimals is None:
         raise InvalidInput(
@@ -57,6 +52,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
             "0 for whole numbers"
         )
     step = 10.0**-decimals
+    zero = isinstance(kind, SemiContinuous) and low <= 0 <= high
     points = tuple(sorted({*kind.codes, *((0,) if zero else ())}))
     return ColumnDomain(
         levels=points,
@@ -66,19 +62,6 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
         clamp=clamp,
         center=None if kind.unit is None else float(kind.center or 0.0),
         unit=kind.unit,
-    )
-
-
-def has_no_range(kind: Kind) -> bool:
-    """True of numbers with an end that is not declared."""
-    return isinstance(kind, Number) and None in (kind.lower, kind.upper)
-
-
-def no_range(names: Collection[str]) -> str:
-    """What is said of columns without one."""
-    return (
-        f"column {', '.join(map(repr, names))} must have a range for noisy marginals: give lower= "
-        "and upper= in its type, or a reference that has it"
     )
 
 
@@ -137,9 +120,16 @@ def domains_of(
 ) -> dict[str, ColumnDomain]:
     """By column; those that have no range, nor one in the reference, are named together."""
     like = {} if reference is None else {str(name): reference[name] for name in reference}
-    bare = [name for name, kind in kinds.items() if has_no_range(kind) and name not in like]
+    bare = [
+        repr(name)
+        for name, kind in kinds.items()
+        if isinstance(kind, Number) and None in (kind.lower, kind.upper) and name not in like
+    ]
     if bare:
-        raise InvalidInput(no_range(bare))
+        raise InvalidInput(
+            f"column {', '.join(bare)} must have a range for noisy marginals: give lower= and "
+            "upper= in its type, or a reference that has it"
+        )
     return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
 
 

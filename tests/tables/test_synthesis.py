@@ -152,7 +152,7 @@ def test_dtypes_are_no_declaration(survey: pd.DataFrame, made: Any) -> None:
     ({"types": {**TYPES, "visits": 3}}, "type of 'visits' must be a kind of column"),
     ({"types": {**TYPES, "wage": ph.Real(unit=10, decimals=1)}}, "'wage' must have a range"),
     ({"types": {**TYPES, "wage": ph.Real(lower=0, upper=200)}}, "'wage' must have decimals"),
-    ({"drop": "name"}, "drop must be a list of columns"),
+    ({"drop": "name"}, "drop must be a list of names of columns"),
     ({"drop": ["nam"]}, "did you mean 'name'"),
     ({"keep": ["age", "sex", "name"]}, "'name' must have one role: found drop and keep"),
     ({"id": "sex", "keep": ["age"]}, "id 'sex' must name each row once: row 10"),

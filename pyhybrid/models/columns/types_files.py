@@ -39,7 +39,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict of str to dict
-        What `pyhybrid.Table` takes as `types`.
+        What `pyhybrid.synthesize_table` takes as `types`.
 
     Raises
     ------
