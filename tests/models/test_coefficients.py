@@ -276,3 +276,15 @@ def test_factors_of_61_levels_start_and_find_the_effects(model: Any) -> None:
     found = draws_of(bound, draws=50, seed=1).flat("beta")[:, 1:].mean(axis=0)
     slope, _ = np.polyfit(effects[1:] - effects[0], found, 1)
     assert 0.7 < slope < 1.3
+
+
+def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:
+    """A level that no record has, and a column twice; the published prior refuses them."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"y": rng.poisson(3, 50), "x": rng.normal(size=50)})
+    table["twice"] = 2 * table["x"]
+    table["g"] = pd.Categorical(rng.choice(["a", "b"], 50), categories=["a", "b", "never"])
+    for formula in ("y ~ x + twice", "y ~ g"):
+        data = ph.Poisson(formula, prior="normal").bind(table).stan_data(np.ones(50))
+        assert np.isfinite(data["information_root"]).all()
+        refuses(r"full column rank|all zero", ph.Poisson(formula).bind, table)
