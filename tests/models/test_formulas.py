@@ -142,7 +142,7 @@ def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
         "y ~ town", df.assign(town=["a", "b", "c"] * 2).set_index(pd.Index([*"uvwxyz"]))
     )
     said = "'town' must have one of its levels: row 2"
-    refuses(said, design.matrix_of, df, hidden=[SECRET])
+    refuses(said, design.recoded, df, hidden=[SECRET])
 
 
 @pytest.mark.parametrize("term", STRICT_OR_NOT)
@@ -166,8 +166,8 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
     """With what was kept, without one row, with one row changed, and after pickling."""
     df = table()
     design = pickle.loads(pickle.dumps(read_design(formula, df)))
-    np.testing.assert_allclose(design.matrix_of(df), design.X, rtol=1e-12)
-    np.testing.assert_allclose(design.matrix_of(df.iloc[5:]), design.X[5:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(design.recoded(df).X, design.X, rtol=1e-12)
+    np.testing.assert_allclose(design.recoded(df.iloc[5:]).X, design.X[5:], rtol=1e-12, atol=1e-12)
     changed = df.copy()
     changed.iloc[0] = df.iloc[7]
     changed = changed.astype(df.dtypes)

@@ -26,10 +26,10 @@ COUNTS = RNG.negative_binomial(2, 0.2, N)
 RATING = RNG.integers(1, 6, N)
 SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
     "0/1": (RNG.integers(0, 2, N), "more than 10 different values.*bernoulli if it has two"),
-    "rating": (RATING, "more than 10 different values.*poisson:lower=...,upper=..."),
+    "rating": (RATING, "more than 10 different values.*poisson with lower= and"),
     "0/1 as floats": (RNG.integers(0, 2, N) * 1.0, "more than 10 different values.*bernoulli"),
-    "negative": (COUNTS - 20, "is negative.*give --model normal"),
-    "fractions": (RNG.normal(9, 2, N), "is not; .*give --model normal.*beta:lower"),
+    "negative": (COUNTS - 20, "is none; name a model: normal"),
+    "fractions": (RNG.normal(9, 2, N), "is none; .*normal.*or beta within bounds"),
     "logical": (COUNTS > 3, "must be numeric: found bool; take the model categorical"),
     "text": (np.where(COUNTS > 3, "many", "few"), "must be numeric.*bernoulli if there are two"),
     "category": (pd.Categorical(COUNTS), "must be numeric: found category; take the model cat"),

@@ -141,27 +141,22 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index and name of `like` from places among the levels (n,), in its dtype if
     that has a value for each of them."""
     dtype: Any = like.dtype
+    category = isinstance(dtype, pd.CategoricalDtype)
     objects = held = pd.Series(list(levels.values), dtype=object)
-    if isinstance(dtype, pd.CategoricalDtype):
-        held = pd.Series(dtype.categories)
-    else:
-        with suppress(TypeError, ValueError):
-            held = pd.Series([False, True] if is_bool_dtype(dtype) else objects).astype(dtype)
+    with suppress(TypeError, ValueError):
+        typed = pd.Series([False, True]) if is_bool_dtype(dtype) else objects
+        held = pd.Series(dtype.categories) if category else typed.astype(dtype)
     known = places_of_levels(held, levels.values).tolist()
     if not {*known} >= {*range(len(objects))}:
         held, known = objects, [*range(len(objects))]
+        dtype = pd.CategoricalDtype(list(objects), ordered=category and dtype.ordered)
     at = np.array([known.index(place) for place in range(len(objects))])[places.astype(np.intp)]
-    released: pd.Series
-    if isinstance(dtype, pd.CategoricalDtype):
-        dtype = (
-            dtype
-            if held is not objects
-            else pd.CategoricalDtype(list(objects), ordered=dtype.ordered)
-        )
-        released = column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
-    else:
-        released = pd.Series(held.array[at], index=like.index, name=like.name, dtype=held.dtype)
-    return released
+    if category:
+        return column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
+    column: pd.Series = pd.Series(
+        held.array[at], index=like.index, name=like.name, dtype=held.dtype
+    )
+    return column
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.values import column_like, first_row
+from pyhybrid.models.formula.values import column_like
 from pyhybrid.privacy.histogram import in_steps
 
 LARGEST = float(2**53)
@@ -70,36 +70,6 @@ TRANSFORMS: Mapping[str, Transform] = {
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
 _TRIES = 1000
-
-
-def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
-    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for:
-    negative numbers, fractions, and whole numbers of few different values, which may be codes."""
-    normal = "give --model normal or mixture, with a unit"
-    rules = (
-        ("a count >= 0: {} is negative", normal, y < 0),
-        (
-            "a whole number: {} is not",
-            f"{normal} (and transform=log where all are above 0), or beta:lower=...,upper=... "
-            "within bounds",
-            y != np.floor(y),
-        ),
-    )
-    for rule, instead, broken in rules:
-        if broken.any():
-            label = first_row(index, broken)
-            raise InvalidInput(
-                f"outcome {outcome!r} must be {rule.format(label)}; negative_binomial, the default "
-                f"model, is for counts: {instead}"
-            )
-    if np.unique(y).size <= FEW:
-        raise InvalidInput(
-            f"outcome {outcome!r} must have more than {FEW} different values for the default model "
-            "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
-            "bernoulli if it has two, ordinal:levels=1+2+3 for ratings, negative_binomial if these "
-            "are counts without an upper end, and poisson:lower=...,upper=... with one, so that "
-            "nothing outside is released"
-        )
 
 
 def plain_dtype(dtype: Any) -> Any:

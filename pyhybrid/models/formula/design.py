@@ -92,9 +92,6 @@ class Design(Matrix):
         """True if the formula has an ``offset()``."""
         return self.coding is not None and bool(self.coding.formula.offsets)
 
-    def matrix_of(self, df: pd.DataFrame) -> FloatArray:
-        return self.recoded(df).X
-
     def recoded(self, df: pd.DataFrame) -> Matrix:
         """Design matrix and offset of another table, coded as this one's; InvalidInput names the
         row of levels that the data did not have, of non-finite values, and of missing values in
