@@ -97,6 +97,9 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     ("log(g)", "'g' must hold numbers to be computed with"), ("I(x == 'a')", "must hold text"),
     ("memebr", "did you mean 'member'?"),
     ("log(odd_name)", "did you mean 'odd name'?"),
+    ("factor(g, levels=c('a', 'a'))", "levels must be c(...) of different levels"),
+    ("bs(I(0 * x))", "bs() must have a column that varies"),
+    ("cut(I(0 * x), 4)", "cut() must have a column that varies"),
     ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
     ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
 ])  # fmt: skip

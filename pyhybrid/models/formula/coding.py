@@ -171,12 +171,16 @@ class _Coder:
         return np.where(np.isnan(a) | np.isnan(b), np.nan, compare(a, b))
 
 
+def _constant(name: str) -> InvalidInput:
+    return InvalidInput(f"{name}() must have a column that varies: it is constant")
+
+
 def _scale(x: FloatArray, options: Options, state: State) -> FloatArray:
     from formulaic.transforms import scale
 
     scaled = np.asarray(scale(x, **options, _state=state))
     if state["scale"] is not None and not state["scale"] > 0:
-        raise InvalidInput("scale() must have a column that varies: it is constant")
+        raise _constant("scale")
     return scaled
 
 
@@ -205,6 +209,8 @@ def _n_knots(name: str, options: Options) -> int:
 def _take_knots(name: str, x: FloatArray, options: Options, state: State) -> None:
     """Interior knots and ends of a spline: those given, or quantiles and the range of x."""
     low, high = options.get("Boundary_knots", (float(x.min()), float(x.max())))
+    if not low < high:
+        raise _constant(name)
     knots = options.get("knots", [])
     if "knots" not in options:
         inside = x[(x >= low) & (x <= high)]
@@ -254,6 +260,8 @@ def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
         breaks = options.get("breaks", [])
         if isinstance(breaks, int):
             low, high = float(x.min()), float(x.max())
+            if not low < high:
+                raise _constant("cut")
             inner, beyond = np.linspace(low, high, breaks + 1)[1:-1], (high - low) / 1000
             breaks = [low - beyond, *inner.tolist(), high + beyond]
         if not breaks:
