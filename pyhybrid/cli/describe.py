@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import Data, read_table
-from pyhybrid.models.columns.kinds import Kind, Leveled, Number
+from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
 from pyhybrid.tables.describe import seen_kind, to_decide
 
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
@@ -26,7 +26,7 @@ def describe(data: Data) -> None:
 
 def _values(kind: Kind) -> str:
     if isinstance(kind, Number):
-        steps = "" if kind.whole else f" by {10.0 ** -(kind.form.decimals or 0):g}"
+        steps = "" if isinstance(kind, Counts) else f" by {10.0 ** -(kind.decimals or 0):g}"
         codes = f", and codes {', '.join(map(str, kind.codes))}" if kind.codes else ""
         return f"{kind.lower:g} to {kind.upper:g}{steps}{codes}"
     assert isinstance(kind, Leveled)

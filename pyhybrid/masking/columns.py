@@ -25,7 +25,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.reconcile import column_names
-from pyhybrid.models.columns.support import decimals_of, in_dtype_of, on_grid
+from pyhybrid.models.columns.support import decimals_of, in_form_of, on_grid
 from pyhybrid.models.formula.values import (
     column_like,
     first_row,
@@ -89,7 +89,7 @@ class Column:
             released: pd.Series = column_like(levels[values], self.like).astype(self.like.dtype)
             return released
         shown = on_grid(self.center + self.scale * values, self.decimals)
-        return in_dtype_of(shown, self.like)
+        return in_form_of(shown, self.like)
 
 
 def read_column(values: pd.Series, *, what: str, kind: str | None = None) -> Column:

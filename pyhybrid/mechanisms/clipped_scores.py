@@ -39,7 +39,7 @@ from pyhybrid.mechanisms.scored_records import (
 )
 from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import draw_within
-from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.design import Design, Matrix, indicator_name, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
@@ -386,7 +386,8 @@ class ClippedScores(NoiseMechanism):
         scoring = bound.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
-            unknown = {name for name in unknown if "is.na(" not in name}  # of one table alone
+            of_one_table = tuple(map(indicator_name, bound.design.predictors))
+            unknown = {name for name in unknown if not name.endswith(of_one_table)}
             if unknown:
                 raise InvalidInput(
                     f"start must have the coordinates {', '.join(scoring.names)}: "
@@ -688,7 +689,9 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
                 left += np.array_split(rows, 2)
             continue
         X[rows], offset[rows], coded[rows] = matrix.X, matrix.offset, True
-    matrix = Matrix(X=X, offset=offset, columns=design.columns, terms=design.terms)
+    matrix = Matrix(
+        X=X, offset=offset, columns=design.columns, terms=design.terms, indicators=design.indicators
+    )
     return matrix, coded
 
 

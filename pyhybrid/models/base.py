@@ -14,6 +14,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
+from pyhybrid.models.columns.form import OutcomeLevels
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap
@@ -85,6 +86,10 @@ class BoundModel(Protocol):
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""
+
+    @property
+    def levels(self) -> OutcomeLevels | None:
+        """Levels whose places those numbers are; None of an outcome of numbers."""
 
     @property
     def density_above_one(self) -> bool:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.models.columns.support import check_many_counts
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.families.counts import NegativeBinomial
 from pyhybrid.models.families.regression import WIDE
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import divided, parse_formula
-from pyhybrid.models.formula.values import kind_of
+from pyhybrid.models.formula.values import first_row, kind_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,23 @@ class DefaultModel(NegativeBinomial):
         return NegativeBinomial.__name__
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        check_many_counts(design.y, design.outcome, index)
+        """Refuse what a model for counts must not be chosen for unless it is asked for: negative
+        numbers, fractions, and whole numbers of few different values, which may be codes."""
+        y = design.y
+        broken = (y < 0) | (y != np.floor(y))
+        if broken.any():
+            raise InvalidInput(
+                f"outcome {design.outcome!r} must be whole numbers from 0 for the default model, "
+                f"negative_binomial: {first_row(index, broken)} is none; name a model: normal, "
+                "lognormal or gamma if all are above 0, or beta within bounds"
+            )
+        if np.unique(y).size <= FEW:
+            raise InvalidInput(
+                f"outcome {design.outcome!r} must have more than {FEW} different values for the "
+                "default model; codes, ratings and 0/1 columns have fewer. Name a model: bernoulli "
+                "if it has two, ordinal for ratings, poisson with lower= and upper= for counts, so "
+                "that nothing outside is released"
+            )
         super().check_outcome(design, index)
 
 

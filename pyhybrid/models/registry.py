@@ -61,7 +61,7 @@ def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
         model = replace(model, missing=True)
     if pd.api.types.is_numeric_dtype(outcome) and model.given_decimals is None:
         read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
-        decimals = kind_of(outcome).form.decimals if read is None else read
+        decimals = kind_of(outcome).decimals if read is None else read
         undeclared: Any = model
         return replace(undeclared, decimals=decimals)  # type: ignore[no-any-return]
     return model

@@ -216,6 +216,7 @@ class BoundStanModel:
     table: pd.DataFrame
     design: Design | None = None
     blocks: ClassVar[tuple[()]] = ()
+    levels: ClassVar[None] = None
     first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
     grid_form: ClassVar[None] = None
     takes_center: ClassVar[bool] = False
@@ -313,7 +314,7 @@ class BoundStanModel:
         declared = declared_names(self.program, "data")
         available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
         if self.design is not None:
-            X = self.design.matrix_of(table)
+            X = self.design.recoded(table).X
             available |= {"K": X.shape[1], "X": X}
         return {
             **{name: value for name, value in available.items() if name in declared},

@@ -24,7 +24,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import (
@@ -196,6 +196,10 @@ class BoundBlocks:
     def value(self) -> BoundRegression:
         """The model of the values."""
         return self.blocks[-1].bound
+
+    @property
+    def levels(self) -> OutcomeLevels | None:
+        return self.value.levels
 
     @property
     def n(self) -> int:

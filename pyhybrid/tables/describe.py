@@ -119,11 +119,13 @@ def seen_kind(column: pd.Series) -> Kind | None:
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
     assert isinstance(kind, Number)
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    if not kind.whole and values.size <= min(_FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE):
+    if not isinstance(kind, Counts) and values.size <= min(
+        _FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE
+    ):
         return Ordered(levels=tuple(values.tolist()), missing=kind.missing)
     if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
         settings = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
-        kind = Real(decimals=kind.form.decimals, **settings)
+        kind = Real(decimals=kind.decimals, **settings)
     try:
         with np.errstate(over="ignore"):
             return ranged(kind, column)

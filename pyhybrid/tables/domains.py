@@ -19,7 +19,6 @@ from pyhybrid.models.columns.kinds import (
     Kind,
     Leveled,
     Number,
-    Ordered,
     SemiContinuous,
 )
 from pyhybrid.models.columns.support import of_steps
@@ -40,23 +39,20 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     is that of a `reference`, in round numbers, and what lies beyond it is counted at its ends.
     """
     if isinstance(kind, Leveled):
-        return ColumnDomain(
-            levels=kind.levels, missing=kind.missing, ordered=isinstance(kind, Ordered)
-        )
+        return ColumnDomain(levels=kind.levels, missing=kind.missing, ordered=kind.ordered)
     assert isinstance(kind, Number)
-    clamp = has_no_range(kind) and reference is not None
+    clamp = None in (kind.lower, kind.upper)
     if clamp and reference is not None:
         kind = ranged(kind, reference[~reference.isin(kind.codes)])
-    if kind.lower is None or kind.upper is None:
-        raise InvalidInput(no_range([name]))
-    zero = isinstance(kind, SemiContinuous) and kind.lower <= 0 <= kind.upper
-    decimals = kind.form.decimals
+    low, high = float(kind.lower), float(kind.upper)  # type: ignore[arg-type]
+    decimals = kind.decimals
     if decimals is None:
         raise InvalidInput(
             f"column {name!r} must have decimals for noisy marginals: give decimals= in its type, "
             "0 for whole numbers"
         )
     step = 10.0**-decimals
+    zero = isinstance(kind, SemiContinuous) and low <= 0 <= high
     points = tuple(sorted({*kind.codes, *((0,) if zero else ())}))
     return ColumnDomain(
         levels=points,
@@ -69,26 +65,13 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     )
 
 
-def has_no_range(kind: Kind) -> bool:
-    """True of numbers with an end that is not declared."""
-    return isinstance(kind, Number) and None in (kind.lower, kind.upper)
-
-
-def no_range(names: Collection[str]) -> str:
-    """What is said of columns without one."""
-    return (
-        f"column {', '.join(map(repr, names))} must have a range for noisy marginals: give lower= "
-        "and upper= in its type, or a reference that has it"
-    )
-
-
 def ranged(kind: Number, values: pd.Series) -> Number:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
     low, high = float(values.min()), float(values.max())
-    least = 1.0 if kind.form.decimals is None else 10.0**-kind.form.decimals
+    least = 1.0 if kind.decimals is None else 10.0**-kind.decimals
     step = max(10.0 ** np.floor(np.log10(max(high - low, least))) / 5, least)
     start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
-    number = int if kind.whole else float
+    number = int if isinstance(kind, Counts) else float
     return replace(
         kind,
         lower=number(start) if kind.lower is None else kind.lower,
@@ -137,9 +120,16 @@ def domains_of(
 ) -> dict[str, ColumnDomain]:
     """By column; those that have no range, nor one in the reference, are named together."""
     like = {} if reference is None else {str(name): reference[name] for name in reference}
-    bare = [name for name, kind in kinds.items() if has_no_range(kind) and name not in like]
+    bare = [
+        repr(name)
+        for name, kind in kinds.items()
+        if isinstance(kind, Number) and None in (kind.lower, kind.upper) and name not in like
+    ]
     if bare:
-        raise InvalidInput(no_range(bare))
+        raise InvalidInput(
+            f"column {', '.join(bare)} must have a range for noisy marginals: give lower= and "
+            "upper= in its type, or a reference that has it"
+        )
     return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
 
 
@@ -213,6 +203,6 @@ def _cells(name: str, kind: Kind) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
     assert isinstance(kind, Number)
-    if None in (kind.lower, kind.upper, kind.form.decimals):
+    if None in (kind.lower, kind.upper, kind.decimals):
         return MOST_BINS + kind.missing
     return most_cells(domain_of(name, kind), MOST_BINS)

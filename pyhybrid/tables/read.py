@@ -23,7 +23,6 @@ import pandas as pd
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 
@@ -51,7 +50,7 @@ class SourceTable:
     name: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
 
-    def read_as(self, declared: Mapping[str, Form | Kind]) -> SourceTable:
+    def read_as(self, declared: Mapping[str, Form]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is
         another's doing: a cell that is no level is missing if it is empty, NA or NaN."""
         if self.text is None:
@@ -197,9 +196,8 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
     return None if large.any() else numbers
 
 
-def _cells(text: pd.Series, declared: Form | Kind) -> pd.Series:
+def _cells(text: pd.Series, form: Form) -> pd.Series:
     """Texts if a level is one, else numbers; texts, to be refused, if a cell is no number."""
-    form = declared if isinstance(declared, Form) else declared.form
     levels = [own for own in form.levels or () if isinstance(own, str)]
     cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER) | text.isin(levels))
     if levels:

@@ -16,7 +16,6 @@ from pyhybrid.models.columns.kinds import (
     Counts,
     Kind,
     Leveled,
-    Number,
     Real,
     kind_from_dict,
     kind_of,
@@ -69,12 +68,8 @@ def check_known(role: str, name: str, columns: Collection[str]) -> None:
 
 
 def _listed(names: Any, what: str) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise InvalidInput(f"{what} must be a list of columns: found {names!r}")
-    if not isinstance(names, Iterable):
-        raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
-    columns = tuple(names)
-    if not all(isinstance(name, str) for name in columns):
+    columns = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
+    if columns is None or not all(isinstance(name, str) for name in columns):
         raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
     return columns
 
@@ -91,21 +86,18 @@ def _check_id(column: pd.Series) -> None:
 
 def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
     """Kinds of columns, which may be given as in a file of types."""
-    return {name: _kind(name, given) for name, given in dict(types).items()}
-
-
-def _kind(name: str, given: Any) -> Kind:
-    if isinstance(given, Kind):
-        return given
-    if isinstance(given, Mapping):
+    kinds = {}
+    for name, given in types.items():
+        if not isinstance(given, (Kind, Mapping)):
+            raise InvalidInput(
+                f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): "
+                f"found {type(given).__name__}"
+            )
         try:
-            return kind_from_dict(given)
+            kinds[name] = given if isinstance(given, Kind) else kind_from_dict(given)
         except InvalidInput as error:
             raise InvalidInput(f"type of {name!r}: {error}") from None
-    raise InvalidInput(
-        f"type of {name!r} must be a kind of column, such as ph.Nominal(levels=(...)): found "
-        f"{type(given).__name__}"
-    )
+    return kinds
 
 
 def declared_kinds(
@@ -126,7 +118,7 @@ def declared_kinds(
         kind = types[name] if name in types else kind_of(like[name])
         if isinstance(kind, Real) and kind.decimals is None and name in like:
             read = kind_of(like[name])
-            kind = replace(kind, decimals=read.form.decimals if isinstance(read, Number) else 0)
+            kind = replace(kind, decimals=read.decimals or 0)
         kinds[name] = kind
     return dict(sorted(kinds.items(), key=lambda item: _rank(item[1])))
 

@@ -17,12 +17,14 @@ N = 90
 TABLE = pd.DataFrame({
     "way": ["walk", "bus", "bus"] * 30, "voted": [True, False, False] * 30,
     "visits": pd.array([0, 3, None, 5, 1, 2] * 15, dtype="Int64"), "x": np.arange(N) / N,
+    "asked": ["no", "yes", None] * 30,
 })  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "names"), [
     (ph.Categorical("way ~ 1"), ["share of bus", "share of walk"]),
     (ph.Bernoulli("voted ~ 1"), ["share of False", "share of True"]),
+    (ph.Bernoulli("asked ~ 1", missing=True), ["share of no", "share of yes", "share missing"]),
     (ph.Poisson("visits ~ 1", missing=True), ["mean", "median", "q15", "q90", "share missing"]),
 ])  # fmt: skip
 def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:

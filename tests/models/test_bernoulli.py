@@ -94,9 +94,9 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
     (pd.array([True, False, None, True], "boolean"), {}, "must not be missing: row 2 is"),
     (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
     ([0, 1, np.inf, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not"),
-    (pd.date_range("2020", periods=4), {}, "must be text, logicals, categories or numbers"),
-    ([1j, 0, 1, 0], {}, "must be text, logicals, categories or numbers"),
-    (pd.Series([0, "a", 1, 0], dtype=object), {}, "must be text, logicals, categories or num"),
+    (pd.date_range("2020", periods=4), {}, "must be numbers, text, logicals or categories"),
+    ([1j, 0, 1, 0], {}, "must be numbers, text, logicals or categories"),
+    (pd.Series([0, "a", 1, 0], dtype=object), {}, "must be numbers, text, logicals or c"),
 ])  # fmt: skip
 def test_outcomes_without_two_levels_are_refused_by_row(
     values: Any, options: Any, message: str

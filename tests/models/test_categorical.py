@@ -139,7 +139,7 @@ def test_a_declared_level_that_no_category_has_can_be_released() -> None:
     (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
     (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
     ([0, 1, np.inf, 2], {}, "outcome 'y' must be one of its levels: row 2 is not"),
-    (pd.date_range("2020", periods=4), {}, "must be text, logicals, categories or numbers"),
+    (pd.date_range("2020", periods=4), {}, "must be numbers, text, logicals or categories"),
     (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
     (pd.Series(list("abca")), {"formula": "y ~ offset(z)"}, "Categorical takes no offset"),
 ])  # fmt: skip

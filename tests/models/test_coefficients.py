@@ -12,6 +12,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines import SamplerSettings, StanProgram, load_program
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
+from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import quadratic
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_below, assert_draws_near
@@ -249,8 +250,9 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
     assert described["prior"] == "normal"
     assert described["prior_scale"] == 1.5
     assert "prior" not in ph.Poisson("y ~ x").describe()
-    data = model.prior_data(("Intercept", "x"))
-    np.testing.assert_array_equal(data["prior_scale"], [10, 1.5])
+    table = pd.DataFrame({"y": [1, 2, 3, 4], "x": [3, 5, None, 6], "is.na(z)": [2, 4, 9, 1]})
+    data = model.prior_data(read_design("y ~ x + `is.na(z)`", table))  # and is.na(x), an indicator
+    np.testing.assert_array_equal(data["prior_scale"], [10, 1.5, 1.5, 10])
     for wrong, message in (
         ({"prior": "flat"}, "prior must be one of"),
         ({"prior_scale": 0}, "prior_scale must be"),
@@ -274,3 +276,15 @@ def test_factors_of_61_levels_start_and_find_the_effects(model: Any) -> None:
     found = draws_of(bound, draws=50, seed=1).flat("beta")[:, 1:].mean(axis=0)
     slope, _ = np.polyfit(effects[1:] - effects[0], found, 1)
     assert 0.7 < slope < 1.3
+
+
+def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:
+    """A level that no record has, and a column twice; the published prior refuses them."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"y": rng.poisson(3, 50), "x": rng.normal(size=50)})
+    table["twice"] = 2 * table["x"]
+    table["g"] = pd.Categorical(rng.choice(["a", "b"], 50), categories=["a", "b", "never"])
+    for formula in ("y ~ x + twice", "y ~ g"):
+        data = ph.Poisson(formula, prior="normal").bind(table).stan_data(np.ones(50))
+        assert np.isfinite(data["information_root"]).all()
+        refuses(r"full column rank|all zero", ph.Poisson(formula).bind, table)

@@ -8,7 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
-from pyhybrid.models.columns.support import in_decimals, on_grid
+from pyhybrid.models.columns.support import in_form_of, on_grid
 from tests.fits import fit_options
 from tests.refusals import refuses
 
@@ -38,23 +38,19 @@ def _released(model: Any, table: pd.DataFrame) -> ph.Release:
 
 @pytest.mark.samples
 def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
-    """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon."""
+    """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon. Decimals
+    that are given are the same for both."""
     first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbors())
     assert (_decimals(first.synthetic[0]["y"]), _decimals(second.synthetic[0]["y"])) == (2, 5)
     assert first.charge.kind == second.charge.kind == "asymptotic local"
     for release, shown in ((first, "2"), (second, "5")):
         assert f"of the released values of y, {shown}: it was read from" in release.statement
         assert "decimals=, an option of the model, fixes it" in release.statement
-
-
-@pytest.mark.samples
-def test_given_decimals_are_the_same_for_neighbors_and_strict() -> None:
     for table in _neighbors():
         release = _released(ph.Beta("y ~ 1", decimals=3), table)
         assert release.charge.kind == "strict"
-        assert _decimals(release.synthetic[0]["y"]) == 3
+        assert _decimals(release.synthetic[0]["y"]) == release.settings["decimals"] == 3
         assert "have 3 decimals, a number fixed without looking" in release.statement
-        assert release.settings["decimals"] == 3
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -77,9 +73,9 @@ def test_the_dtype_follows_decimals_and_not_the_data() -> None:
     whole, real = pd.Series([1, 2]), pd.Series([1.0, 2.5])
     for decimals, kind in ((0, "int64"), (2, "float64")):
         for like in (whole, real):
-            assert str(in_decimals(np.array([3.0, 4.0]), like, decimals).dtype) == kind
+            assert str(in_form_of(np.array([3.0, 4.0]), like, decimals).dtype) == kind
     nullable = pd.Series([1, 2], dtype="Int64")
-    assert str(in_decimals(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
+    assert str(in_form_of(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
 
 
 def test_rounded_values_stay_between_the_bounds() -> None:

@@ -46,6 +46,14 @@ def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
     assert offset.any() == ("offset(" in stored["formula"])
 
 
+def test_integers_do_not_wrap_around() -> None:
+    """Seen: I(age^2) was bitwise XOR; and 200 * 200 of 8 bits is 64 in numpy."""
+    values = np.array([200, 3, 7, 90], dtype=np.uint8)
+    df = pd.DataFrame({"y": [1, 2, 3, 4], "a": values, "b": values[::-1].copy()})
+    X = read_design("y ~ 0 + I(a^2) + I(a - b)", df).X
+    np.testing.assert_array_equal(X, [[40_000, 110], [9, -4], [49, 4], [8100, -110]])
+
+
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     text = " ".join(FORMULAS)
     assert [name for name in terms.FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
@@ -55,29 +63,15 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     np.testing.assert_array_equal(X[:, 1:], np.column_stack([np.cos(z), np.sin(z), np.expm1(z)]))
 
 
-def test_a_hat_is_a_power_and_arithmetic_does_not_wrap_around() -> None:
-    """Seen: I(age^2) of whole numbers was bitwise XOR, 35 and 45 where R gives 1089 and 2209. And
-    200 * 200 of 8 bits is 64 in numpy; R has no such types."""
-    df = pd.DataFrame({"y": [1, 2, 3], "age": [33, 47, 50]})
-    np.testing.assert_array_equal(read_design("y ~ I(age^2)", df).X[:, 1], [1089, 2209, 2500])
-    np.testing.assert_array_equal(read_design("y ~ I(1 + age^2)", df).X[:, 1], [1090, 2210, 2501])
-    values = np.array([200, 3, 7, 90], dtype=np.uint8)
-    df = pd.DataFrame({"y": [1, 2, 3, 4], "a": values, "b": values[::-1].copy()})
-    X = read_design("y ~ 0 + I(a * a) + I(a - b)", df).X
-    np.testing.assert_array_equal(X, [[40_000, 110], [9, -4], [49, 4], [8100, -110]])
-
-
 @pytest.mark.parametrize(("term", "says"), [
     ("I(x / (x @ x))", "must have no '@'"), ("x & z", "must have no '&'"),
     ("x | z", "must have no '|'"), ("(1 | g)", "write g, a coefficient for each level"),
     ("{x.rank()}", "must have no '{'"), ("x %in% g", "write a:b"),
     ("I(!member)", "must have no '!'"), ("I(x - x.mean())", "must not call x.mean()"),
-    ("I(x - mean(x))", "must not call mean()"), ("np.log(x)", "must not call np.log()"),
-    ("lag(x)", "must not call lag()"),
+    ("np.log(x)", "must not call np.log()"),
     ("__import__('os').system('true')", "must not call __import__()"),
-    ("I((lambda: 1)())", "it calls"), ("I(x.values)", "'x.values' is no column"),
-    ("I(x[0])", "x[0] is neither"), ("I([v for v in x])", "is neither"),
-    ("I(x if x else z)", "is neither"), ("I(x // z)", "is neither"),
+    ("I((lambda: 1)())", "it calls"), ("I(x[0])", "x[0] is neither"),
+    ("I([v for v in x])", "is neither"), ("I(x // z)", "is neither"),
     ("log(x.T)", "'x.T' is no column"), ("x:offset(z)", "offset() as a term of its own"),
     ("(x + offset(z))^2", "offset() as a term of its own"),
     ("I(offset(z))", "offset() must be a term of its own"),
@@ -92,17 +86,20 @@ def test_a_hat_is_a_power_and_arithmetic_does_not_wrap_around() -> None:
     ("facto(k)", "did you mean 'factor'?"), ("x > 3", "comparisons within I()"),
     ("I(1 < x < 3)", "two sides"), ("2:x", "write I(2 * x)"),
     ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
-    ("poly(x, k)", "degree must be a whole number, written out"),
+    ("poly(x, k)", "degree must be a whole number from 1 to 20, written out"),
     ("poly(x, degree=2.5)", "degree must be a whole number"),
     ("log(x, base=0)", "base must be a number above 0, not 1"),
     ("scale(x, scale=0)", "scale must be a number above 0"),
-    ("cut(x, 'a')", "breaks must be a whole number, or c(...)"),
-    ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"), ("ns(x, df=3, df=3)", "each once"),
-    ("ns(x, 3, df=3)", "each once"), ("bs(x, df=2)", "df of bs must be at least 3"),
+    ("cut(x, 'a')", "breaks must be a whole number from 2 to 200, or c(...)"),
+    ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"), ("ns(x, 3, df=3)", "each once"),
+    ("bs(x, df=2)", "df of bs must be at least 3"),
     ("bs(x, knots=c(1, 2))", "between its boundary knots"), ("I(g == x)", "must hold numbers"),
     ("log(g)", "'g' must hold numbers to be computed with"), ("I(x == 'a')", "must hold text"),
-    ("agee", "'agee' is none"), ("memebr", "did you mean 'member'?"),
+    ("memebr", "did you mean 'member'?"),
     ("log(odd_name)", "did you mean 'odd name'?"),
+    ("factor(g, levels=c('a', 'a'))", "levels must be c(...) of different levels"),
+    ("bs(I(0 * x))", "bs() must have a column that varies"),
+    ("cut(I(0 * x), 4)", "cut() must have a column that varies"),
     ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
     ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
 ])  # fmt: skip
@@ -125,11 +122,8 @@ def test_dates_as_predictors_are_one_clear_line(values: Any) -> None:
     df = pd.DataFrame({"y": range(8), "day": values})
     refuses(r"'day' must be numbers.*it holds dates.*days since", read_design, "y ~ day", df)
     refuses("'day' must", read_design, "y ~ log(day)", df)
-
-
-def test_dates_as_text_can_be_levels_if_asked_for() -> None:
-    df = pd.DataFrame({"y": range(8), "day": ["2020-01-01", "2020-01-02"] * 4})
-    assert read_design("y ~ factor(day)", df).X.shape == (8, 2)
+    if isinstance(values, list) and isinstance(values[0], str):
+        assert read_design("y ~ factor(day)", df, any_rank=True).X.shape == (8, 8), "if asked for"
 
 
 SECRET = "Wednesbury"
@@ -147,20 +141,27 @@ def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
     if formula == "y ~ town:x":
         df["x"] = [1.0, 2, np.inf] * 2
     refuses("", read_design, formula, df, hidden=[SECRET, "0.1234"])
-
-
-def test_levels_that_the_data_did_not_have_are_named_by_row() -> None:
-    df = pd.DataFrame({"y": range(6), "town": ["a", "b", "c"] * 2}, index=list("uvwxyz"))
-    design = read_design("y ~ town", df)
-    other = df.assign(town=["a", "b", SECRET] * 2)
-    said = "'town' must have one of its levels: row 'w'"
-    refuses(said, design.matrix_of, other, hidden=[SECRET])
+    design = read_design(
+        "y ~ town", df.assign(town=["a", "b", "c"] * 2).set_index(pd.Index([*"uvwxyz"]))
+    )
+    said = "'town' must have one of its levels: row 2"
+    refuses(said, design.recoded, df, hidden=[SECRET])
 
 
 @pytest.mark.parametrize("term", STRICT_OR_NOT)
 def test_terms_that_take_from_all_records_are_known(term: str) -> None:
-    design = read_design(f"y ~ {term}", table())
+    """Others keep their values, coded anew without some records, or with one beyond all others."""
+    df, rows = table(), np.arange(len(table()))
+    design = read_design(f"y ~ {term}", df)
     assert bool(design.data_dependent) == STRICT_OR_NOT[term]
+    changed = df.assign(x=df["x"].where(rows != 4, 99.0), z=df["z"].where(rows != 4, 99.0))
+    moved = []
+    for other, same in ((df.iloc[7:], rows[7:]), (df.iloc[::2], rows[::2]), (changed, rows[5:])):
+        again = read_design(f"y ~ {term}", other)
+        parts = [(again.X[-same.size :], design.X[same])]
+        parts.append((again.offset[-same.size :], design.offset[same]))
+        moved.append(not all(np.allclose(a, b, rtol=1e-10) for a, b in parts))
+    assert any(moved) == STRICT_OR_NOT[term]
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
@@ -168,28 +169,14 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
     """With what was kept, without one row, with one row changed, and after pickling."""
     df = table()
     design = pickle.loads(pickle.dumps(read_design(formula, df)))
-    np.testing.assert_allclose(design.matrix_of(df), design.X, rtol=1e-12)
-    np.testing.assert_allclose(design.matrix_of(df.iloc[5:]), design.X[5:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(design.recoded(df).X, design.X, rtol=1e-12)
+    np.testing.assert_allclose(design.recoded(df.iloc[5:]).X, design.X[5:], rtol=1e-12, atol=1e-12)
     changed = df.copy()
     changed.iloc[0] = df.iloc[7]
     changed = changed.astype(df.dtypes)
     again = design.recoded(changed)
     np.testing.assert_allclose(again.X[1:], design.X[1:], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(again.offset[1:], design.offset[1:], rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("term", [term for term, local in STRICT_OR_NOT.items() if not local])
-def test_terms_of_single_records_keep_their_values_coded_anew(term: str) -> None:
-    """Without some records, or with one changed beyond all others, nothing kept from the data; the
-    control is a term of the other kind."""
-    df = table()
-    rows = np.arange(len(df))
-    changed = df.assign(x=df["x"].where(rows != 4, 99.0))
-    for other, same in ((df.iloc[7:], rows[7:]), (df.iloc[::2], rows[::2]), (changed, rows[5:])):
-        again = read_design(f"y ~ {term}", other).X[-same.size :]
-        np.testing.assert_allclose(again, read_design(f"y ~ {term}", df).X[same], rtol=1e-10)
-    scaled = read_design("y ~ scale(x)", df.iloc[7:]).X
-    assert np.abs(scaled - read_design("y ~ scale(x)", df).X[7:]).max() > 1e-3
 
 
 MISSING = pd.DataFrame({
@@ -233,31 +220,6 @@ def test_columns_that_are_missing_together_have_one_indicator() -> None:
     assert coded.recoded(twice.iloc[:2]).X.tolist() == [[1, 1, 2, 0], [1, 0, 0, 1]]
     with pytest.raises(InvalidInput, match="'x' must not be missing, since it was not"):
         read_design("y ~ x", twice.dropna()).recoded(twice)
-
-
-def test_a_fit_is_that_of_a_level_and_of_the_records_that_are_complete() -> None:
-    """With an indicator for each predictor the others' coefficients are those of complete rows."""
-    rng = np.random.default_rng(4)
-    table = pd.DataFrame({"x": rng.normal(50, 9, 200)})
-    table["y"] = 2 + 0.1 * table["x"] + rng.normal(size=200)
-    table.loc[::7, "x"] = np.nan
-    coded = read_design("y ~ x", table)
-    fit = np.linalg.lstsq(coded.X, coded.y, rcond=None)[0]
-    known = table.dropna()
-    slope, intercept = np.polyfit(known["x"], known["y"], 1)
-    mean = table.loc[table["x"].isna(), "y"].mean()
-    np.testing.assert_allclose(fit, [intercept, slope, mean - intercept], rtol=1e-9)
-
-
-def test_large_tables_are_coded_in_time() -> None:
-    rng = np.random.default_rng(2)
-    n = 200_000
-    df = pd.DataFrame(
-        {"y": rng.poisson(3, n), "x": rng.normal(size=n), "g": rng.choice(list("abc"), n)}
-    )
-    design = read_design("y ~ x * g + I(x^2)", df)
-    assert design.X.shape == (n, 7)
-    assert design.data_dependent == ()
 
 
 @pytest.mark.parametrize(

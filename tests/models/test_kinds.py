@@ -1,4 +1,4 @@
-"""Kinds of columns: declared, read, as JSON; and how they enter formulas."""
+"""Kinds of columns: declared, read, as JSON."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ import pyhybrid as ph
 from pyhybrid.models.columns.kinds import Kind, kind_from_dict, kind_of
 from tests.refusals import refuses
 
-RNG = np.random.default_rng(5)
 CASES: dict[str, tuple[Any, Kind]] = {
     "texts": (["b", "a", None], ph.Nominal(levels=("a", "b"), missing=True)),
     "logicals": ([True, False], ph.Nominal(levels=(False, True))),
@@ -61,20 +60,7 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
     (lambda: ph.Counts(lower=-1), "lower must be a whole number"),
     (lambda: kind_from_dict({"kind": "Text"}), "kind must be one of"),
     (lambda: kind_from_dict({"kind": "Real", "size": 3}), "its own settings"),
+    (lambda: ph.Counts(codes=("refused",)), "each of codes must be"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(wrong: Any, message: str) -> None:
     refuses(message, wrong)
-
-
-def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:
-    """A level that no record has, and a column twice; the published prior refuses them."""
-    x = RNG.normal(size=50)
-    table = pd.DataFrame({
-        "y": RNG.poisson(3, 50), "x": x, "twice": 2 * x,
-        "g": pd.Categorical(RNG.choice(["a", "b"], 50), categories=["a", "b", "never"]),
-    })  # fmt: skip
-    for formula in ("y ~ x + twice", "y ~ g"):
-        bound = ph.Poisson(formula, prior="normal").bind(table)
-        data = bound.stan_data(np.ones(50))
-        assert np.isfinite(data["information_root"]).all()
-        refuses(r"full column rank|all zero", ph.Poisson(formula).bind, table)

@@ -12,7 +12,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
-from pyhybrid.models.columns.support import in_dtype_of
+from pyhybrid.models.columns.support import in_form_of
 from pyhybrid.models.families.regression import weighted_rows
 from pyhybrid.models.initialization import rough_fit
 from pyhybrid.models.laws import LOG_LINEAR
@@ -117,7 +117,7 @@ def test_replicates_from_an_impossible_mean_are_refused() -> None:
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32", "Int16", "Float64"])
 def test_dtype_of_the_outcome_is_kept(dtype: str) -> None:
     like = pd.Series([1, 2, 3], dtype=dtype, index=list("abc"), name="y")
-    made = in_dtype_of(np.array([5.0, 0.0, 100.0]), like)
+    made = in_form_of(np.array([5.0, 0.0, 100.0]), like)
     assert made.dtype == like.dtype
     assert made.tolist() == [5, 0, 100]
     assert list(made.index) == list("abc")
@@ -125,9 +125,9 @@ def test_dtype_of_the_outcome_is_kept(dtype: str) -> None:
 
 def test_a_count_too_large_for_its_dtype_widens_it() -> None:
     narrow = pd.Series([1, 2], dtype="int8")
-    assert in_dtype_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
+    assert in_form_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
     nullable = pd.Series([1, 2], dtype="Int8")
-    assert str(in_dtype_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
+    assert str(in_form_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
 
 
 NAMED: dict[str, Any] = {

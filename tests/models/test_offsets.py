@@ -132,16 +132,11 @@ def test_densities_that_are_monitored_know_the_offset(name: str) -> None:
         np.testing.assert_allclose(values, found[1][quantity], rtol=1e-9, atol=1e-9)
 
 
-def test_an_intercept_with_an_offset_has_no_grid() -> None:
+def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:
+    """A model that is added later is found here."""
     assert _bound("poisson", "1").grid_form is not None
     assert _bound("poisson", OFFSET).grid_form is None
-
-
-def test_models_without_a_linear_predictor_refuse_it() -> None:
     refuses("Beta takes no predictors", ph.Beta(f"share ~ {OFFSET}").bind, _rates())
-
-
-def test_a_users_program_gets_no_offset() -> None:
     program = """data { int n; int K; array[n] int y; matrix[n, K] X; vector[n] weights; }
     parameters { vector[K] beta; } model { beta ~ normal(0, 1); }
     generated quantities { vector[n] log_lik; vector[n] y_rep; }"""
@@ -149,10 +144,6 @@ def test_a_users_program_gets_no_offset() -> None:
         program, outcome="visits", predict="y_rep", formula=f"visits ~ x + {OFFSET}", data={}
     )
     refuses(r"design matrix X alone: found offset\(\).*in data=", model.bind, _rates())
-
-
-def test_every_regression_takes_an_offset() -> None:
-    """A model that is added later is found here."""
     without = {"beta", "categorical", "ordinal"}
     amounts = {"gamma_regression"}  # in tests/models/test_amounts.py
     tested = {*MODELS, *without, *amounts}

@@ -50,31 +50,26 @@ def _read(folder: Path, given: Any) -> dict[str, Any]:
     return read_types(path)
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_table_schema_is_read_by_itself_and_in_a_package(tmp_path: Path, inside: bool) -> None:
-    given = {"resources": [{"schema": _TABLE_SCHEMA}]} if inside else _TABLE_SCHEMA
-    assert _read(tmp_path, given) == {
-        "visits": _VISITS, "region": _REGION, "change": _CHANGE,
-        "health": {"kind": "Ordered", "levels": [1, 2], "missing": True},
-        "working": {"kind": "Nominal", "levels": [False, True]},
-    }  # fmt: skip
+_OWN = dict.fromkeys(("fields", "columns", "schema", "tableSchema", "tables"), _REGION)
+_OF_SCHEMA = {
+    "visits": _VISITS, "region": _REGION, "change": _CHANGE,
+    "health": {"kind": "Ordered", "levels": [1, 2], "missing": True},
+    "working": {"kind": "Nominal", "levels": [False, True]},
+}  # fmt: skip
+_OF_CSVW = {"visits": _VISITS, "region": _REGION, "change": _CHANGE, "wage": _WAGE}
 
 
-@pytest.mark.parametrize("inside", [False, True])
-def test_csvw_is_read_of_a_table_and_of_a_group_of_one(tmp_path: Path, inside: bool) -> None:
-    found = _read(tmp_path, {"tables": [_CSVW]} if inside else _CSVW)
-    assert found == {"visits": _VISITS, "region": _REGION, "change": _CHANGE, "wage": _WAGE}
-
-
-@pytest.mark.parametrize("given", [_TABLE_SCHEMA, _CSVW])
-def test_what_is_read_is_types_of_a_table(tmp_path: Path, given: Any) -> None:
+@pytest.mark.parametrize(("given", "expected"), [
+    (_TABLE_SCHEMA, _OF_SCHEMA), ({"resources": [{"schema": _TABLE_SCHEMA}]}, _OF_SCHEMA),
+    (_CSVW, _OF_CSVW), ({"tables": [_CSVW]}, _OF_CSVW),
+    ({"$schema": "types.schema.json", **_OWN}, _OWN),  # columns of our own may have any name
+])  # fmt: skip
+def test_types_are_read_from_three_kinds_of_files(
+    tmp_path: Path, given: Any, expected: dict[str, Any]
+) -> None:
     types = _read(tmp_path, given)
-    assert {type(kind_from_dict(own)).__name__ for own in types.values()} <= set(KINDS)
-
-
-def test_columns_of_our_own_file_may_have_any_name(tmp_path: Path) -> None:
-    own = dict.fromkeys(("fields", "columns", "schema", "tableSchema", "tables"), _REGION)
-    assert _read(tmp_path, {"$schema": "types.schema.json", **own}) == own
+    assert types == expected
+    assert {kind_from_dict(own).name for own in types.values()} <= set(KINDS)
 
 
 @pytest.mark.parametrize(("given", "message"), [

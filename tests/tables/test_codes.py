@@ -9,7 +9,6 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.tables.describe import codes_among, seen_kind
-from tests.refusals import refuses
 
 RNG = np.random.default_rng(3)
 N = 2000
@@ -51,7 +50,3 @@ def test_codes_come_back_in_their_shares_and_no_other_number_below() -> None:
 def test_codes_of_few_numbers_are_levels() -> None:
     kind = seen_kind(pd.Series([*[0, 1, 2, 3, 4, 5, 6, 7] * 30, *[97, 98, 99] * 9]))
     assert kind == ph.Nominal(levels=(0, 1, 2, 3, 4, 5, 6, 7, 97, 98, 99))
-
-
-def test_a_code_is_a_number() -> None:
-    refuses("each of codes must be", lambda: ph.Counts(codes=("refused",)))

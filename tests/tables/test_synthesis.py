@@ -152,7 +152,7 @@ def test_dtypes_are_no_declaration(survey: pd.DataFrame, made: Any) -> None:
     ({"types": {**TYPES, "visits": 3}}, "type of 'visits' must be a kind of column"),
     ({"types": {**TYPES, "wage": ph.Real(unit=10, decimals=1)}}, "'wage' must have a range"),
     ({"types": {**TYPES, "wage": ph.Real(lower=0, upper=200)}}, "'wage' must have decimals"),
-    ({"drop": "name"}, "drop must be a list of columns"),
+    ({"drop": "name"}, "drop must be a list of names of columns"),
     ({"drop": ["nam"]}, "did you mean 'name'"),
     ({"keep": ["age", "sex", "name"]}, "'name' must have one role: found drop and keep"),
     ({"id": "sex", "keep": ["age"]}, "id 'sex' must name each row once: row 10"),
@@ -165,11 +165,10 @@ def test_bad_input_is_refused_in_one_line(
     changes: dict[str, Any], message: str, survey: pd.DataFrame
 ) -> None:
     refuses(message, released, survey, **changes)
-
-
-def test_what_is_no_table_is_refused(survey: pd.DataFrame) -> None:
-    own = {"epsilon": 1.0, "types": {"y": TYPES["voted"]}}
-    refuses("df must be a pandas DataFrame", ph.synthesize_table, [1, 2], **own)
-    refuses("two rows or more", ph.synthesize_table, survey[:1], **own)
-    refuses("names of columns must be texts", ph.synthesize_table,
-            pd.DataFrame({"y": ["a", "b"], 0: [1, 2]}), **own)  # fmt: skip
+    refuses("df must be a pandas DataFrame", released, [1, 2])
+    refuses("two rows or more", released, survey[:1])
+    refuses(
+        "names of columns must be texts",
+        released,
+        survey.assign(**{"0": 1}).rename(columns={"0": 0}),
+    )

@@ -43,7 +43,7 @@ from pyhybrid.mechanisms.censored.center import (
     with_frozen_rows,
 )
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.columns.form import forms_of, levels_declared, read_in_forms
+from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.registry import described_model
 from pyhybrid.models.two_block import check_one_block
@@ -133,9 +133,8 @@ class Calibration:
             )
         levels = categorical_levels(bound)
         for column, known in self.levels.items():
-            declared = levels_declared(self.model) is not None or column not in levels
-            if column in bound.synthesized and declared:
-                continue  # which of them some record has makes no difference
+            if column in bound.synthesized and column not in levels:
+                continue  # declared: which of them some record has makes no difference
             if levels.get(column, []) != known:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(known)} in "
@@ -423,8 +422,8 @@ def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
     """Levels of each non-numeric column that the model reads, in coding order; of the outcome,
     unless they are declared."""
     levels = {}
-    given = getattr(getattr(bound, "model", None), "levels", None) is not None
-    for column in (*bound.predictors, *(() if given else bound.synthesized)):
+    declared = bound.levels is not None and bound.levels.declared
+    for column in (*bound.predictors, *(() if declared else bound.synthesized)):
         values = bound.table[column]
         if isinstance(values.dtype, pd.CategoricalDtype):
             levels[column] = values.cat.categories.tolist()

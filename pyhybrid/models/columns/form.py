@@ -23,24 +23,30 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals
-from pyhybrid.models.formula.values import column_like, first_row, with_columns
+from pyhybrid.models.formula.values import (
+    column_like,
+    first_row,
+    kind_of,
+    levels_of,
+    with_columns,
+)
 
 IntArray = npt.NDArray[np.int64]
 _MOST_LEVELS = 1000
-_NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _LOGICALS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeLevels:
     """Values that an outcome can have, in their order; `read` if they were, or may have been, read
-    from the records."""
+    from the records, `declared` if the model was given them."""
 
     values: tuple[Any, ...]
     read: bool = False
+    declared: bool = False
 
 
 def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, ...] | None:
@@ -65,49 +71,23 @@ def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, .
     return plain
 
 
-def levels_declared(model: Any) -> tuple[Any, ...] | None:
-    """Levels that a model declares for its outcome."""
-    return getattr(model, "levels", None)
-
-
 def outcome_levels(
     values: pd.Series,
-    name: str,
     given: tuple[Any, ...] | None = None,
     numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
-    """Levels of the column `name` without missing values: those given; the categories, false and
+    """Levels of a column without missing values: those given; the categories, false and
     true; else those that are there, sorted."""
     if given is not None:
-        return OutcomeLevels(values=given)
-    kind = _kind(values, name)
-    if kind == "categories":
-        return OutcomeLevels(values=tuple(values.cat.categories), read=True)
-    if kind == "text":
-        return OutcomeLevels(values=tuple(sorted(values.unique())), read=True)
+        return OutcomeLevels(values=given, declared=True)
+    kind = kind_of(values, as_levels=True, what="outcome")
+    if kind == "levels":
+        return OutcomeLevels(values=tuple(levels_of(values)), read=True)
     if kind == "numbers" and numbers is None:
         present = np.unique(values.to_numpy(dtype=np.float64))
         present = present[np.isfinite(present)]
         return OutcomeLevels(values=tuple(_plain(number) for number in present.tolist()), read=True)
     return OutcomeLevels(values=(False, True) if kind == "logicals" else numbers or ())
-
-
-def _kind(values: pd.Series, name: str) -> str:
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "categories"
-    if is_bool_dtype(dtype):
-        return "logicals"
-    held = "floating"
-    if pd.api.types.is_complex_dtype(dtype) or not pd.api.types.is_numeric_dtype(dtype):
-        held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
-    kinds = {"string": "text", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
-    if held not in kinds:
-        raise InvalidInput(
-            f"outcome {name!r} must be text, logicals, categories or numbers: found {dtype} "
-            f"({held}); make it one of them"
-        )
-    return kinds[held]
 
 
 def _plain(number: float) -> int | float:
@@ -161,32 +141,28 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     """A column with the index and name of `like` from places among the levels (n,), in its dtype if
     that has a value for each of them."""
     dtype: Any = like.dtype
+    category = isinstance(dtype, pd.CategoricalDtype)
     objects = held = pd.Series(list(levels.values), dtype=object)
-    if isinstance(dtype, pd.CategoricalDtype):
-        held = pd.Series(dtype.categories)
-    else:
-        with suppress(TypeError, ValueError):
-            held = pd.Series([False, True] if is_bool_dtype(dtype) else objects).astype(dtype)
+    with suppress(TypeError, ValueError):
+        typed = pd.Series([False, True]) if is_bool_dtype(dtype) else objects
+        held = pd.Series(dtype.categories) if category else typed.astype(dtype)
     known = places_of_levels(held, levels.values).tolist()
     if not {*known} >= {*range(len(objects))}:
         held, known = objects, [*range(len(objects))]
+        dtype = pd.CategoricalDtype(list(objects), ordered=category and dtype.ordered)
     at = np.array([known.index(place) for place in range(len(objects))])[places.astype(np.intp)]
-    released: pd.Series
-    if isinstance(dtype, pd.CategoricalDtype):
-        dtype = (
-            dtype
-            if held is not objects
-            else pd.CategoricalDtype(list(objects), ordered=dtype.ordered)
-        )
-        released = column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
-    else:
-        released = pd.Series(held.array[at], index=like.index, name=like.name, dtype=held.dtype)
-    return released
+    if category:
+        return column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
+    column: pd.Series = pd.Series(
+        held.array[at], index=like.index, name=like.name, dtype=held.dtype
+    )
+    return column
 
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a released column looks like.
+    """What a column looks like: a released one, or, see `pyhybrid.models.columns.kinds`, one whose
+    owner says what it can hold.
 
     Parameters
     ----------
@@ -207,6 +183,7 @@ class Form:
 
     def __post_init__(self) -> None:
         check_decimals(self.decimals)
+        check_flag(self.missing, "missing")
 
     @property
     def dtype(self) -> Any:
@@ -289,7 +266,7 @@ def form_of_levels(
     if given is not None:
         return Form(levels=given, ordered=ordered)
     try:
-        levels = outcome_levels(column.dropna(), str(column.name), None, numbers)
+        levels = outcome_levels(column.dropna(), None, numbers)
     except (InvalidInput, TypeError):
         return None
     return None if levels.read else Form(levels=levels.values, ordered=ordered)

@@ -9,26 +9,25 @@ epsilon covers.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_finite, check_flag, check_positive
+from pyhybrid.core.checks import check_count, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given
-from pyhybrid.models.columns.support import FEW, check_decimals, decimals_of
+from pyhybrid.models.columns.support import FEW, decimals_of
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
 _POINT = 0.02  # share of zeros from which they are a point mass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind(ABC):
-    """What a column can hold.
+class Kind(Form):
+    """What a column can hold: its form, and which values.
 
     Parameters
     ----------
@@ -36,25 +35,20 @@ class Kind(ABC):
         Values may be missing; they then stay so, or are synthesized as a column of their own.
     """
 
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        check_flag(self.missing, "missing")
-
     @property
     def name(self) -> str:
         """Name of the kind."""
         return type(self).__name__
 
-    @property
-    @abstractmethod
-    def form(self) -> Form:
-        """What released values look like."""
+    @classmethod
+    def settings(cls) -> list[str]:
+        """Names of what the kind takes."""
+        return [field.name for field in fields(cls) if field.init]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in settings.items()}
+        shown = {name: getattr(self, name) for name in self.settings()}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in shown.items()}
         return {"kind": self.name, **{k: v for k, v in shown.items() if v not in (None, [])}}
 
 
@@ -68,7 +62,9 @@ class Leveled(Kind):
         All values that the column can hold: texts, numbers or logicals, two or more.
     """
 
-    levels: tuple[Any, ...]
+    levels: tuple[Any, ...] = ()
+    decimals: int | None = field(default=None, init=False)
+    ordered: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,10 +72,6 @@ class Leveled(Kind):
         if size < 2:
             raise InvalidInput("levels must be a tuple of two values or more")
         object.__setattr__(self, "levels", check_levels_given(self.levels, size))
-
-    @property
-    def form(self) -> Form:
-        return Form(levels=self.levels, ordered=isinstance(self, Ordered), missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +82,8 @@ class Nominal(Leveled):
 @dataclass(frozen=True, kw_only=True)
 class Ordered(Leveled):
     """Levels in their order: ratings, grades; see `Leveled`."""
+
+    ordered: bool = field(default=True, init=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +106,8 @@ class Number(Kind):
     center: float | None = None
     unit: float | None = None
     codes: tuple[float, ...] = ()
-    whole: ClassVar[bool] = False
+    levels: None = field(default=None, init=False)
+    ordered: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -126,17 +121,13 @@ class Number(Kind):
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
             raise InvalidInput(f"upper must be above lower: found {self.upper:g}, {self.lower:g}")
 
-    @property
-    def form(self) -> Form:
-        return Form(decimals=getattr(self, "decimals", 0), missing=self.missing)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Number):
     """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`."""
 
     lower: float | None = 0
-    whole: ClassVar[bool] = True
+    decimals: int | None = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -157,10 +148,6 @@ class Real(Number):
     """
 
     decimals: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_decimals(self.decimals)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,11 +179,10 @@ def kind_from_dict(given: Mapping[str, Any]) -> Kind:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")
     for listed in {"levels", "codes"} & settings.keys():
         settings[listed] = tuple(settings[listed])
-    try:
-        return KINDS[name](**settings)
-    except TypeError:
-        known = ", ".join(field.name for field in fields(KINDS[name]))
-        raise InvalidInput(f"{name} must have its own settings, {known}: found others") from None
+    known = KINDS[name].settings()
+    if not settings.keys() <= {*known}:
+        raise InvalidInput(f"{name} must have its own settings, {', '.join(known)}: found others")
+    return KINDS[name](**settings)
 
 
 def kind_of(column: pd.Series) -> Kind:

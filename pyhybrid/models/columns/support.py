@@ -32,7 +32,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.values import column_like, first_row
+from pyhybrid.models.formula.values import column_like
 from pyhybrid.privacy.histogram import in_steps
 
 LARGEST = float(2**53)
@@ -70,36 +70,6 @@ TRANSFORMS: Mapping[str, Transform] = {
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
 _TRIES = 1000
-
-
-def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
-    """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for:
-    negative numbers, fractions, and whole numbers of few different values, which may be codes."""
-    normal = "give --model normal or mixture, with a unit"
-    rules = (
-        ("a count >= 0: {} is negative", normal, y < 0),
-        (
-            "a whole number: {} is not",
-            f"{normal} (and transform=log where all are above 0), or beta:lower=...,upper=... "
-            "within bounds",
-            y != np.floor(y),
-        ),
-    )
-    for rule, instead, broken in rules:
-        if broken.any():
-            label = first_row(index, broken)
-            raise InvalidInput(
-                f"outcome {outcome!r} must be {rule.format(label)}; negative_binomial, the default "
-                f"model, is for counts: {instead}"
-            )
-    if np.unique(y).size <= FEW:
-        raise InvalidInput(
-            f"outcome {outcome!r} must have more than {FEW} different values for the default model "
-            "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
-            "bernoulli if it has two, ordinal:levels=1+2+3 for ratings, negative_binomial if these "
-            "are counts without an upper end, and poisson:lower=...,upper=... with one, so that "
-            "nothing outside is released"
-        )
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -220,31 +190,19 @@ def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
     return first, last
 
 
-def in_decimals(values: FloatArray, like: pd.Series, decimals: int) -> pd.Series:
-    """`values` as a column whose dtype `decimals` decides: whole numbers if it is 0, else floats.
-    That of the data would tell: it is a float one as soon as one record has a decimal."""
-    if decimals > 0 and not pd.api.types.is_integer_dtype(like.dtype):
-        return pd.Series(values, index=like.index, name=like.name).astype(like.dtype)
-    whole, nullable = decimals == 0, pd.api.types.is_extension_array_dtype(like.dtype)
-    column = column_like(values.astype("int64" if whole else "float64"), like)
-    if nullable:
-        column = column.astype(pd.Int64Dtype() if whole else pd.Float64Dtype())
-    return column
-
-
-def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None) -> pd.Series:
-    """`values` as a column in the dtype of `like`, or in the one that `decimals` given decide."""
-    if decimals is None or (decimals == 0 and pd.api.types.is_integer_dtype(like.dtype)):
-        return in_dtype_of(values, like)
-    return in_decimals(values, like, decimals)
-
-
-def in_dtype_of(values: FloatArray, like: pd.Series) -> pd.Series:
-    """`values` with the index and dtype of `like`; a wider integer dtype if they do not fit."""
-    if not pd.api.types.is_integer_dtype(like.dtype):
-        return column_like(values, like).astype(like.dtype)
-    whole = column_like(values.astype(np.int64), like)
-    limits = np.iinfo(plain_dtype(like.dtype))
-    if limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max:
-        return whole.astype(like.dtype)
-    return whole.astype("Int64") if pd.api.types.is_extension_array_dtype(like.dtype) else whole
+def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None) -> pd.Series:
+    """`values` with the index, name and dtype of `like`, or a wider dtype for whole numbers that do
+    not fit. `decimals` that are given decide whether they are whole: the dtype of the data would
+    tell, as it is a float one as soon as one record has a decimal."""
+    dtype, nullable = like.dtype, pd.api.types.is_extension_array_dtype(like.dtype)
+    integer = pd.api.types.is_integer_dtype(dtype)
+    whole = integer if decimals is None else decimals == 0
+    widest: Any = (pd.Int64Dtype() if whole else pd.Float64Dtype()) if nullable else (
+        np.dtype(np.int64 if whole else np.float64))  # fmt: skip
+    if whole != integer:
+        dtype = widest
+    if whole:
+        limits = np.iinfo(plain_dtype(dtype))
+        fit = limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max
+        dtype, values = dtype if fit else widest, values.astype(np.int64)
+    return column_like(values, like).astype(dtype)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict of str to dict
-        What `pyhybrid.Table` takes as `types`.
+        What `pyhybrid.synthesize_table` takes as `types`.
 
     Raises
     ------
@@ -152,9 +151,8 @@ def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
     kinds = []
     for name, kind in KINDS.items():
-        settings = {
-            f.name: _SETTINGS.get(f.name, {"type": ["number", "null"]}) for f in fields(kind)
-        }
+        number = {"type": ["number", "null"]}
+        settings = {setting: _SETTINGS.get(setting, number) for setting in kind.settings()}
         kinds.append({
             "properties": {"kind": {"const": name}, "note": {"type": "string"}, **settings},
             "required": ["kind", *(["levels"] if "levels" in settings else [])],

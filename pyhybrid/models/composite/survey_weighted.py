@@ -25,7 +25,7 @@ from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.measures.survey import survey_weights
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.columns.form import Form, forms_of
+from pyhybrid.models.columns.form import Form, OutcomeLevels, forms_of
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import Cap
@@ -103,11 +103,6 @@ def weight_columns_to_approve(model: Any) -> dict[str, str]:
         model.weights: "its survey weights may disclose the outcome: synthesize them "
         "together with it, or leave them out"
     }
-
-
-def without_survey(bound: Any) -> Any:
-    """The bound model within one under survey weights; another one itself."""
-    return bound.inner if isinstance(bound, _BoundSurvey) else bound
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -207,6 +202,10 @@ class _BoundSurvey:
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         return self.inner.numbers_of(column)
+
+    @property
+    def levels(self) -> OutcomeLevels | None:
+        return self.inner.levels
 
     @property
     def density_above_one(self) -> bool:

@@ -72,7 +72,7 @@ class LeveledModel(RegressionModel):
 
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         """Levels of the outcome's column."""
-        return outcome_levels(values, name, self.levels, self.numbers)
+        return outcome_levels(values, self.levels, self.numbers)
 
     def form_of(self, column: pd.Series) -> Form | None:
         """The levels given, or those of logicals, and of categories and numbers that are known."""

@@ -31,7 +31,7 @@ from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
-from pyhybrid.models.formula.design import Matrix
+from pyhybrid.models.formula.design import INTERCEPT, Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
 from pyhybrid.models.initialization import quadratic, rough_fit, sized_hints
 from pyhybrid.models.laws import Law
@@ -39,7 +39,6 @@ from pyhybrid.models.scoring import LinearScoring, Scoring
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
-_INTERCEPT = "Intercept"
 NORMAL_ACCEPTANCE = 0.7
 """Acceptance rate of first tries under the normal prior, see `SamplerSettings.standardized`."""
 _PUBLISHED_ACCEPTANCE = 0.8  # at 0.7 it happens that scales of few records' levels mix slowly
@@ -90,7 +89,7 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """`grid`, with an intercept alone, under one of `grid_priors`."""
-        if self.grid is None or columns != (_INTERCEPT,) or self.prior not in self.grid_priors:
+        if self.grid is None or columns != (INTERCEPT,) or self.prior not in self.grid_priors:
             return None
         return self.grid(prior_sd=self.intercept_prior_sd)
 
@@ -103,7 +102,7 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         """Under the normal prior all is nearly standard normal; under the published one all but a
         lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
         more the data tell, and the metric is adapted."""
-        if columns == (_INTERCEPT,) and self.prior == "published":
+        if columns == (INTERCEPT,) and self.prior == "published":
             return None
         if self.prior == "normal":
             return FirstTry(acceptance=NORMAL_ACCEPTANCE)
@@ -120,8 +119,8 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def monitored_parameters(self) -> tuple[str, ...]:
         return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
 
-    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        scales = prior_scales(design, self.prior_scale, self.prior_scale_intercept)
         return {
             "normal_prior": int(self.prior == "normal"),
             "prior_scale": scales,
@@ -167,13 +166,12 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
         return LinearScoring(
             law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns, prior_sd=scales
         )
 
 
-def prior_scales(columns: tuple[str, ...], scale: float, intercept: float) -> FloatArray:
-    """Standard deviations of the normal prior for the design's `columns`, shape (K,)."""
-    wide = [name == _INTERCEPT or name.startswith("is.na(") for name in columns]
-    return np.where(wide, intercept, scale)
+def prior_scales(design: Matrix, scale: float, intercept: float) -> FloatArray:
+    """Standard deviations of the normal prior for the columns of a design, shape (K,)."""
+    return np.where(design.has_no_slope, intercept, scale)

@@ -134,8 +134,8 @@ class LevelModel(BlockModel, LeveledModel):
         """True: the prior identifies coefficients that the data do not."""
         return True
 
-    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        scales = prior_scales(columns, self.prior_scale, self.prior_scale_intercept)
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        scales = prior_scales(design, self.prior_scale, self.prior_scale_intercept)
         return {"prior_scale": scales}
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
@@ -223,7 +223,7 @@ class Categorical(LevelModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
         levels = tuple(str(level) for level in self._declared)
         return CategoricalScoring(
             X=matrix.X, columns=matrix.columns, levels=levels, prior_sd=scales
@@ -336,7 +336,7 @@ class Ordinal(LevelModel):
         return levels
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)
+        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
         return OrdinalScoring(
             X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
             prior_sd=scales[1:], prior_sd_thresholds=self.prior_scale_intercept,

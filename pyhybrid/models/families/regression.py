@@ -26,7 +26,7 @@ from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import (
     decimals_of,
     draw_within,
@@ -196,8 +196,8 @@ class RegressionModel(ABC):
         """Names of the variables that must have converged."""
         return self.parameters
 
-    def prior_data(self, columns: tuple[str, ...]) -> dict[str, Any]:
-        """Stan data of the prior on the coefficients of the design's `columns`, if it has any."""
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of a design, if it has any."""
         return {}
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
@@ -323,6 +323,7 @@ class BoundRegression:
     table: pd.DataFrame
     design: Design
     at: Positions | None = None
+    levels: OutcomeLevels | None = None
     blocks: ClassVar[tuple[()]] = ()
 
     def __repr__(self) -> str:
@@ -441,7 +442,7 @@ class BoundRegression:
         hints = self._hints(y, X, frequency * weights, offset)
         data = {
             **dispersed(hints, dispersion),
-            **self.model.prior_data(self.design.columns),
+            **self.model.prior_data(self.design),
             "n": y.size,
             "K": X.shape[1],
             "y": self._stan_outcome(y),

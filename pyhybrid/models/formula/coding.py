@@ -1,18 +1,16 @@
-"""From checked factors to columns: values of each factor, and what was taken from the data for it.
+"""Values of the factors of a formula, and what they take from the data.
 
 Arithmetic is in floating-point numbers, whatever the column's type: integers overflow or wrap
-around and logicals do not add where they are not. Nothing of a formula is run as code. Functions
-that R makes several columns of (scale, poly, bs, ns, cut) say first what they take from the data
-(knots, centers, breaks), as a plain mapping that is kept with the model, and make their columns
-from that; given constants take nothing from the data.
+around and logicals do not add where they are not. Nothing of a formula is run as code. What a
+function takes from all records (levels, knots, centers, breaks) is kept with the model, and other
+tables are coded by it; constants that are written out take nothing from the data.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -22,33 +20,22 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, ELEMENTWISE, Factor
+from pyhybrid.models.formula.terms import (
+    ARITHMETIC,
+    COMPARISONS,
+    ELEMENTWISE,
+    Factor,
+    function_of,
+    options_of,
+)
 from pyhybrid.models.formula.values import check_levels, kind_of, levels_of, numbers_of
 
 State = dict[str, Any]
-"""Values that factors took from the data, by their text: frozen with the model."""
+"""What factors took from the data, by their text."""
 Options = Mapping[str, Any]
 """Options of a function, as they are written in the formula."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Numbers:
-    """A factor of numbers: shape (n, k), one column unless `names` says otherwise."""
-
-    values: FloatArray
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Categories:
-    """A factor of levels; `codes` (n,) are places in `levels`, -1 for values that are none."""
-
-    codes: npt.NDArray[np.intp]
-    levels: list[Any]
-    contrasts: str = "contr.treatment"
-
-
-Coded = Numbers | Categories
+Coded = FloatArray | pd.Categorical
+"""Values of a factor: numbers (n,), columns of a basis (n, k), or levels."""
 
 
 def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
@@ -57,314 +44,256 @@ def code_factor(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
     `pyhybrid.models.formula.design` refuses."""
     try:
         with np.errstate(all="ignore"):  # log(-1) and the like are found later, with their row
-            return _coded(factor, factor.tree, df, state)
+            return _Coder(factor=factor, df=df, state=state).coded(factor.tree)
     except InvalidInput as error:
         raise InvalidInput(f"term {factor.text!r}: {error}") from None
 
 
-def takes_all_records(factor: Factor) -> bool:
-    """True if the factor's text says that it computes something from all records."""
-    return any(
-        _takes_from_data(ast.unparse(node.func), _options(node))
-        for node in ast.walk(factor.tree)
-        if isinstance(node, ast.Call)
-    )
-
-
-def _coded(factor: Factor, node: ast.expr, df: pd.DataFrame, state: State) -> Coded:
-    if isinstance(node, ast.Name):
-        bare = df[factor.columns[node.id]]
-        if f"{factor.text}: levels" not in state and kind_of(bare) == "numbers":
-            return Numbers(values=numbers_of(bare)[:, None])
-        return _levels(factor, bare, {}, state)
-    assert isinstance(node, ast.Call)
-    name, inner, options = ast.unparse(node.func), node.args[0], _options(node)
-    if name in ("factor", "C"):
-        if isinstance(inner, ast.Name):
-            column = df[factor.columns[inner.id]]
-            return _levels(factor, column, options, state, used=name == "factor")
-        computed = pd.Series(_arithmetic(factor, inner, df, state), name=factor.text)
-        if isinstance(inner, ast.Compare):
-            computed = computed.map({0.0: False, 1.0: True}).astype(object)
-        return _levels(factor, computed, options, state)
-    if name == "I" and isinstance(inner, ast.Name):
-        return _coded(factor, inner, df, state)
-    if name == "I" and isinstance(inner, ast.Compare):
-        truth = _arithmetic(factor, inner, df, state)
-        codes = np.where(np.isnan(truth), -1, np.nan_to_num(truth)).astype(np.intp)
-        return Categories(codes=codes, levels=[False, True])
-    if name not in _BASES:
-        return Numbers(values=_arithmetic(factor, node, df, state)[:, None])
-    values = _columns(factor, node, df, state)
-    if name == "cut":
-        breaks = state[_key(factor, node)]["breaks"]
-        return Categories(codes=values[:, 0].astype(np.intp), levels=_labels(options, breaks))
-    names = () if name == "scale" else tuple(str(k + 1) for k in range(values.shape[1]))
-    return Numbers(values=values, names=names)
-
-
-def _options(node: ast.Call) -> dict[str, Any]:
-    return {str(option.arg): ast.literal_eval(option.value) for option in node.keywords}
-
-
-def _key(factor: Factor, node: ast.expr) -> str:
-    return f"{factor.text}: {ast.unparse(node)}"
-
-
-def _columns(factor: Factor, node: ast.Call, df: pd.DataFrame, state: State) -> FloatArray:
-    """Columns of scale, poly, ns, bs or cut, with what they took from the data before."""
-    name, options, key = ast.unparse(node.func), _options(node), _key(factor, node)
-    values = _arithmetic(factor, node.args[0], df, state)
-    learn, columns = _BASES[name]
-    if key not in state:
-        if not values.size or not np.isfinite(values).all():  # refused later, with its row
-            return np.full((values.size, 1), np.nan if name != "cut" else -1.0)
-        state[key] = learn(values, options)
-    return columns(values, options, state[key])
-
-
-def _levels(
-    factor: Factor, values: pd.Series, options: Options, state: State, *, used: bool = False
-) -> Categories:
-    """Codes and levels; `used` leaves out the levels that no record has, as R's factor does."""
-    ordered = isinstance(values.dtype, pd.CategoricalDtype) and bool(values.dtype.ordered)
-    key = f"{factor.text}: levels"
-    if key not in state:
-        kind_of(values, as_levels=True)
-        check_levels(values)
-        levels = options.get("levels", levels_of(values, used=used))
-        contrasts = options.get("contr", "contr.poly" if ordered else "contr.treatment")
-        state[key] = {"levels": list(levels), "contrasts": contrasts}
-    levels = state[key]["levels"]
-    objects = pd.Index(values.astype(object), dtype=object)
-    codes = pd.Index(levels, dtype=object).get_indexer(objects)
-    return Categories(codes=codes, levels=levels, contrasts=state[key]["contrasts"])
-
-
-def _arithmetic(factor: Factor, node: ast.expr, df: pd.DataFrame, state: State) -> FloatArray:
-    """Numbers (n,) of a column, of arithmetic on columns, or of a comparison (0 and 1)."""
-
-    def of(part: ast.expr) -> FloatArray:
-        return _arithmetic(factor, part, df, state)
-
-    if isinstance(node, ast.Name):
-        return numbers_of(df[factor.columns[node.id]])
-    if isinstance(node, ast.Constant):
-        return np.full(len(df), float(ast.literal_eval(node)))
-    if isinstance(node, ast.UnaryOp):
-        return -of(node.operand) if isinstance(node.op, ast.USub) else of(node.operand)
-    if isinstance(node, ast.BinOp):
-        return np.asarray(ARITHMETIC[type(node.op)](of(node.left), of(node.right)))
-    if isinstance(node, ast.Compare):
-        return _compared(factor, node, df, of)
-    assert isinstance(node, ast.Call)
-    name = ast.unparse(node.func)
-    if name in ("I", "offset"):
-        return of(node.args[0])
-    if name in _BASES:
-        return _columns(factor, node, df, state)[:, 0]
-    values = np.asarray(ELEMENTWISE[name](of(node.args[0])))
-    base = _options(node).get("base")
-    return values if base is None else values / np.log(base)
-
-
-def _compared(
-    factor: Factor, node: ast.Compare, df: pd.DataFrame, of: Callable[[ast.expr], FloatArray]
-) -> FloatArray:
-    compare, text = COMPARISONS[type(node.ops[0])], node.comparators[0]
-    if isinstance(text, ast.Constant) and isinstance(text.value, str):
-        assert isinstance(node.left, ast.Name)
-        column = df[factor.columns[node.left.id]]
-        if kind_of(column, as_levels=True) == "numbers":
-            raise InvalidInput(f"column {str(column.name)!r} must hold text to be compared with it")
-        objects = column.astype(object).to_numpy(dtype=object)
-        return np.asarray(compare(objects, text.value), dtype=np.float64)
-    left, right = of(node.left), of(text)
-    return np.where(np.isnan(left) | np.isnan(right), np.nan, compare(left, right))
-
-
-def _takes_from_data(name: str, given: Options) -> bool:
-    """True if a function computes anything from all records, under the options given."""
-    if name == "scale":
-        return any(given.get(option, True) is True for option in ("center", "scale"))
-    if name == "poly":
-        return not given.get("raw", False)
-    if name in ("bs", "ns"):
-        return "Boundary_knots" not in given or ("knots" not in given and _n_knots(name, given) > 0)
-    return name == "cut" and not isinstance(given.get("breaks"), list)
-
-
-def _labels(given: Options, breaks: list[float]) -> list[str]:
-    """Names of the intervals of `cut`, as R writes them: 3 digits, more where needed."""
-    labels = given.get("labels")
-    if isinstance(labels, list):
-        if len(labels) != len(breaks) - 1:
-            raise InvalidInput(f"labels of cut must be {len(breaks) - 1}, as intervals are")
-        return [str(label) for label in labels]
-    for digits in range(3, 18):
-        text = [f"{value:.{digits}g}" for value in breaks]
-        if len(set(text)) == len(text):
-            break
-    right, lowest = given.get("right", True), given.get("include_lowest", False)
-    open_, close = ("(", "]") if right else ("[", ")")
-    labels = [f"{open_}{a},{b}{close}" for a, b in pairwise(text)]
-    if lowest and right:
-        labels[0] = "[" + labels[0][1:]
-    elif lowest:
-        labels[-1] = labels[-1][:-1] + "]"
-    return labels
-
-
-def _learn_scale(x: FloatArray, given: Options) -> dict[str, Any]:
-    center, scale = given.get("center", True), given.get("scale", True)
-    middle = float(x.mean()) if center is True else float(center)  # FALSE is 0
-    if scale is True:  # R: the deviation, or the root mean square where nothing is subtracted
-        spread = float(np.sqrt(((x - middle) ** 2).sum() / max(x.size - 1, 1)))
-    else:
-        spread = 1.0 if scale is False else float(scale)
-    if not spread > 0:
-        raise InvalidInput("scale() must have a column that varies: it is constant")
-    return {"center": middle, "scale": spread}
-
-
-def _scale(x: FloatArray, given: Options, taken: Options) -> FloatArray:
-    return np.asarray(((x - taken["center"]) / taken["scale"])[:, None])
-
-
-def _degree(given: Options, default: int) -> int:
-    degree = given.get("degree", default)
-    if not isinstance(degree, int) or isinstance(degree, bool) or not 1 <= degree <= 20:
-        raise InvalidInput(f"degree must be a whole number from 1 to 20: found {degree!r}")
-    return degree
-
-
-def _learn_poly(x: FloatArray, given: Options) -> dict[str, Any]:
-    """Coefficients of the three-term recurrence of polynomials orthogonal on x, as R keeps them."""
-    degree = _degree(given, 1)
-    if given.get("raw", False):
-        return {}
-    if np.unique(x).size <= degree:
-        raise InvalidInput(
-            f"poly() of degree {degree} must have more than {degree} distinct values"
-        )
-    alpha, norms = [float(x.mean())], [float(x.size)]
-    for k in range(1, degree + 1):
-        last = _recurrence(x, alpha, norms)[-1]
-        norms.append(float((last**2).sum()))
-        if k < degree:
-            alpha.append(float((x * last**2).sum() / norms[k]))
-    return {"alpha": alpha, "norms": norms}
-
-
-def _recurrence(x: FloatArray, alpha: list[float], norms: list[float]) -> list[FloatArray]:
-    """Orthogonal polynomials at x, not yet of length 1, up to the degree that `alpha` has."""
-    values = [np.ones_like(x), x - alpha[0]]
-    for k in range(1, len(alpha)):
-        values.append((x - alpha[k]) * values[k] - norms[k] / norms[k - 1] * values[k - 1])
+def categories(
+    codes: npt.NDArray[Any], levels: Iterable[Any], *, ordered: bool = False
+) -> pd.Categorical:
+    """Levels by their codes (n,), -1 for none."""
+    dtype: Any = pd.CategoricalDtype(list(levels), ordered=ordered)
+    values: pd.Categorical = pd.Categorical.from_codes(codes.astype(int).tolist(), dtype=dtype)
     return values
 
 
-def _poly(x: FloatArray, given: Options, taken: Options) -> FloatArray:
-    if not taken:
-        return np.column_stack([x**power for power in range(1, _degree(given, 1) + 1)])
-    values = _recurrence(x, taken["alpha"], taken["norms"])[1:]
-    return np.column_stack(
-        [v / np.sqrt(s) for v, s in zip(values, taken["norms"][1:], strict=True)]
-    )
+def takes_all_records(factor: Factor) -> bool:
+    """True if the factor's text says that it computes something from all records."""
+    calls = (node for node in ast.walk(factor.tree) if isinstance(node, ast.Call))
+    return any(_is_stateful(function_of(call), options_of(call)) for call in calls)
 
 
-def _n_knots(name: str, given: Options) -> int:
+def _is_stateful(name: str, options: Options) -> bool:
+    """The transforms that a strict release refuses, unless their constants are given."""
+    if name == "scale":
+        return any(options.get(option, True) is True for option in ("center", "scale"))
+    if name == "poly":
+        return not options.get("raw", False)
+    if name in ("bs", "ns"):
+        knots = "knots" in options or _n_knots(name, options) == 0
+        return "Boundary_knots" not in options or not knots
+    return name == "cut" and not isinstance(options.get("breaks"), list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Coder:
+    """Evaluates the syntax tree of one factor on a table."""
+
+    factor: Factor
+    df: pd.DataFrame
+    state: State
+
+    def coded(self, node: ast.expr) -> Coded:
+        if isinstance(node, ast.Name):
+            column = self.df[node.id]
+            if self._levels_key not in self.state and kind_of(column) == "numbers":
+                return numbers_of(column)
+            return self.levels(column)
+        assert isinstance(node, ast.Call)
+        name, inner, options = function_of(node), node.args[0], options_of(node)
+        compared = isinstance(inner, ast.Compare)
+        if name in ("factor", "C"):
+            if isinstance(inner, ast.Name):
+                return self.levels(self.df[inner.id], options, used=name == "factor")
+            computed = pd.Series(self.numbers(inner), name=self.factor.text)
+            if compared:
+                computed = computed.map({0.0: False, 1.0: True}).astype(object)
+            return self.levels(computed, options)
+        if name == "I" and isinstance(inner, ast.Name):
+            return self.coded(inner)
+        if name == "I" and compared:
+            return categories(np.nan_to_num(self.numbers(inner), nan=-1), [False, True])
+        return self.basis(node) if name in _BASES else self.numbers(node)
+
+    def basis(self, node: ast.Call) -> Coded:
+        """Columns of scale, poly, ns, bs or cut, by what they took from the data before."""
+        name, key = function_of(node), f"{self.factor.text}: {ast.unparse(node)}"
+        values = self.numbers(node.args[0])
+        if key not in self.state and not (values.size and np.isfinite(values).all()):
+            return np.full(values.size, np.nan)  # refused later, with its row
+        return _BASES[name](values, options_of(node), self.state.setdefault(key, {}))
+
+    @property
+    def _levels_key(self) -> str:
+        return f"{self.factor.text}: levels"
+
+    def levels(
+        self, values: pd.Series, options: Options | None = None, *, used: bool = False
+    ) -> pd.Categorical:
+        """Each value as a level; `used` leaves out those that no record has, as R's factor does."""
+        if self._levels_key not in self.state:
+            kind_of(values, as_levels=True)
+            check_levels(values)
+            levels = (options or {}).get("levels") or levels_of(values, used=used)
+            ordered = bool(getattr(values.dtype, "ordered", False))
+            self.state[self._levels_key] = {"levels": list(levels), "ordered": ordered}
+        levels, ordered = self.state[self._levels_key].values()
+        objects = pd.Index(values.astype(object), dtype=object)
+        codes = pd.Index(levels, dtype=object).get_indexer(objects)
+        return categories(codes, levels, ordered=ordered)
+
+    def numbers(self, node: ast.expr) -> FloatArray:
+        """Numbers (n,) of a column, of arithmetic on columns, or of a comparison (0 and 1)."""
+        if isinstance(node, ast.Name):
+            return numbers_of(self.df[node.id])
+        if isinstance(node, ast.Constant):
+            return np.full(len(self.df), float(node.value))  # type: ignore[arg-type]
+        if isinstance(node, ast.UnaryOp):
+            operand = self.numbers(node.operand)
+            return -operand if isinstance(node.op, ast.USub) else operand
+        if isinstance(node, ast.BinOp):
+            operands = self.numbers(node.left), self.numbers(node.right)
+            return np.asarray(ARITHMETIC[type(node.op)](*operands))
+        if isinstance(node, ast.Compare):
+            return self.truth(node)
+        assert isinstance(node, ast.Call)
+        name = function_of(node)
+        if name in ("I", "offset"):
+            return self.numbers(node.args[0])
+        if name in _BASES:
+            return np.asarray(self.basis(node))
+        values = np.asarray(ELEMENTWISE[name](self.numbers(node.args[0])))
+        base = options_of(node).get("base")
+        return values if base is None else values / np.log(base)
+
+    def truth(self, node: ast.Compare) -> FloatArray:
+        """1 where a comparison holds, 0 where it does not, NaN where it is not known."""
+        compare, right = COMPARISONS[type(node.ops[0])], node.comparators[0]
+        if isinstance(right, ast.Constant) and isinstance(right.value, str):
+            assert isinstance(node.left, ast.Name)
+            column = self.df[node.left.id]
+            if kind_of(column, as_levels=True) == "numbers":
+                raise InvalidInput(f"column {node.left.id!r} must hold text to be compared with it")
+            objects = column.astype(object).to_numpy(dtype=object)
+            return np.asarray(compare(objects, right.value), dtype=np.float64)
+        a, b = self.numbers(node.left), self.numbers(right)
+        return np.where(np.isnan(a) | np.isnan(b), np.nan, compare(a, b))
+
+
+def _constant(name: str) -> InvalidInput:
+    return InvalidInput(f"{name}() must have a column that varies: it is constant")
+
+
+def _scale(x: FloatArray, options: Options, state: State) -> FloatArray:
+    from formulaic.transforms import scale
+
+    scaled = np.asarray(scale(x, **options, _state=state))
+    if state["scale"] is not None and not state["scale"] > 0:
+        raise _constant("scale")
+    return scaled
+
+
+def _poly(x: FloatArray, options: Options, state: State) -> FloatArray:
+    from formulaic.transforms import poly
+
+    degree, raw = options.get("degree", 1), options.get("raw", False)
+    if not (raw or state) and np.unique(x).size <= degree:
+        raise InvalidInput(
+            f"poly() of degree {degree} must have more than {degree} distinct values"
+        )
+    return np.asarray(poly(x, **options, _state=state))
+
+
+def _n_knots(name: str, options: Options) -> int:
     """Interior knots that `df` asks for."""
-    df = given.get("df")
-    if df is None:
+    if "df" not in options:
         return 0
-    if not isinstance(df, int) or isinstance(df, bool) or not 1 <= df <= 200:
-        raise InvalidInput(f"df of {name} must be a whole number from 1 to 200: found {df!r}")
-    intercept = int(given.get("intercept", False))
-    fixed = (1 if name == "ns" else _degree(given, 3)) + intercept
-    if df < fixed:
-        raise InvalidInput(f"df of {name} must be at least {fixed}: found {df}")
-    return df - fixed
+    degree = 1 if name == "ns" else options.get("degree", 3)
+    fixed = degree + int(options.get("intercept", False))
+    if options["df"] < fixed:
+        raise InvalidInput(f"df of {name} must be at least {fixed}: found {options['df']}")
+    return int(options["df"] - fixed)
 
 
-def _learn_spline(name: str, x: FloatArray, given: Options) -> dict[str, Any]:
-    ends = given.get("Boundary_knots", [float(x.min()), float(x.max())])
-    if not isinstance(ends, list) or len(ends) != 2 or not ends[0] < ends[1]:
-        raise InvalidInput(f"Boundary.knots of {name} must be two numbers, the smaller one first")
-    if "knots" in given:
-        knots = given["knots"] if isinstance(given["knots"], list) else [given["knots"]]
-    else:
-        inside = x[(x >= ends[0]) & (x <= ends[1])]
-        count = _n_knots(name, given)
-        shares = np.arange(1, count + 1) / (count + 1)
-        knots = [float(q) for q in np.quantile(inside, shares)] if inside.size else []
-    knots = sorted(float(knot) for knot in knots)
-    if any(not ends[0] < knot < ends[1] for knot in knots):
+def _take_knots(name: str, x: FloatArray, options: Options, state: State) -> None:
+    """Interior knots and ends of a spline: those given, or quantiles and the range of x."""
+    low, high = options.get("Boundary_knots", (float(x.min()), float(x.max())))
+    if not low < high:
+        raise _constant(name)
+    knots = options.get("knots", [])
+    if "knots" not in options:
+        inside = x[(x >= low) & (x <= high)]
+        shares = np.linspace(0, 1, _n_knots(name, options) + 2)[1:-1]
+        knots = np.quantile(inside, shares) if inside.size else []
+    knots = sorted(float(knot) for knot in np.atleast_1d(knots))
+    if any(not low < knot < high for knot in knots):
         raise InvalidInput(f"knots of {name} must lie between its boundary knots; give other ones")
-    return {"knots": knots, "ends": [float(end) for end in ends]}
+    state |= {"knots": knots, "ends": [float(low), float(high)]}
 
 
-def _splines(x: FloatArray, degree: int, taken: Options, derivative: int = 0) -> FloatArray:
+def _splines(x: FloatArray, degree: int, state: State, derivative: int = 0) -> FloatArray:
     """All B-splines of the knots at x, continued as polynomials beyond the ends; (n, k)."""
     from scipy.interpolate import BSpline
 
-    low, high = taken["ends"]
-    knots = np.concatenate([[low] * (degree + 1), taken["knots"], [high] * (degree + 1)])
+    low, high = state["ends"]
+    knots = np.concatenate([[low] * (degree + 1), state["knots"], [high] * (degree + 1)])
     every = BSpline(knots, np.eye(knots.size - degree - 1), degree, extrapolate=True)
     return np.asarray(every(x, nu=derivative))
 
 
-def _bs(x: FloatArray, given: Options, taken: Options) -> FloatArray:
-    columns = _splines(x, _degree(given, 3), taken)
-    return columns if given.get("intercept", False) else columns[:, 1:]
+def _bs(x: FloatArray, options: Options, state: State) -> FloatArray:
+    if not state:
+        _take_knots("bs", x, options, state)
+    columns = _splines(x, options.get("degree", 3), state)
+    return columns if options.get("intercept", False) else columns[:, 1:]
 
 
-def _ns(x: FloatArray, given: Options, taken: Options) -> FloatArray:
+def _ns(x: FloatArray, options: Options, state: State) -> FloatArray:
     """Natural cubic splines: straight beyond the ends, where second derivatives are 0."""
-    low, high = taken["ends"]
-    drop = 0 if given.get("intercept", False) else 1
+    if not state:
+        _take_knots("ns", x, options, state)
+    low, high = state["ends"]
+    drop = 0 if options.get("intercept", False) else 1
     inside = np.clip(x, low, high)
-    slopes = _splines(inside, 3, taken, 1)
-    straight = _splines(inside, 3, taken) + (x - inside)[:, None] * slopes
-    bent = _splines(np.array([low, high]), 3, taken, 2)[:, drop:]
+    slopes = _splines(inside, 3, state, 1)
+    straight = _splines(inside, 3, state) + (x - inside)[:, None] * slopes
+    bent = _splines(np.array([low, high]), 3, state, 2)[:, drop:]
     turned, _ = np.linalg.qr(bent.T, mode="complete")
     # Sums by record, which do not depend on how many records there are.
     return np.asarray(np.einsum("nj,jk->nk", straight[:, drop:], turned[:, 2:]))
 
 
-def _learn_cut(x: FloatArray, given: Options) -> dict[str, Any]:
-    breaks = given.get("breaks")
-    if isinstance(breaks, list):
-        edges = sorted(float(edge) for edge in breaks)
-        if len(edges) < 2 or len(set(edges)) < len(edges):
-            raise InvalidInput("breaks of cut must be two or more different numbers")
-        return {"breaks": edges}
-    if not isinstance(breaks, int) or isinstance(breaks, bool) or not 2 <= breaks <= 200:
-        raise InvalidInput(
-            "breaks of cut must be c(...) of numbers, or how many intervals, 2 to 200"
-        )
-    low, high = float(x.min()), float(x.max())
-    edges = [float(edge) for edge in np.linspace(low, high, breaks + 1)]
-    edges[0], edges[-1] = low - (high - low) / 1000, high + (high - low) / 1000
-    return {"breaks": edges}
-
-
-def _cut(x: FloatArray, given: Options, taken: Options) -> FloatArray:
-    """Place of the interval that each value lies in; -1 for none; shape (n, 1)."""
-    edges, right = np.asarray(taken["breaks"]), given.get("right", True)
+def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
+    """The interval that each value lies in; code -1 for none."""
+    if not state:
+        breaks = options.get("breaks", [])
+        if isinstance(breaks, int):
+            low, high = float(x.min()), float(x.max())
+            if not low < high:
+                raise _constant("cut")
+            inner, beyond = np.linspace(low, high, breaks + 1)[1:-1], (high - low) / 1000
+            breaks = [low - beyond, *inner.tolist(), high + beyond]
+        if not breaks:
+            raise InvalidInput("cut() must have breaks")
+        state["breaks"] = sorted(float(edge) for edge in breaks)
+    edges, right = np.asarray(state["breaks"]), options.get("right", True)
     place = np.searchsorted(edges, x, side="left" if right else "right") - 1
-    if given.get("include_lowest", False):
+    if options.get("include_lowest", False):
         place = np.where(x == edges[0 if right else -1], 0 if right else edges.size - 2, place)
-    there = (place >= 0) & (place < edges.size - 1) & ~np.isnan(x)
-    return np.where(there, place, -1.0)[:, None]
+    inside = (place >= 0) & (place < edges.size - 1) & ~np.isnan(x)
+    return categories(np.where(inside, place, -1), _interval_names(options, state["breaks"]))
 
 
-_BASES: Mapping[str, tuple[Callable[..., dict[str, Any]], Callable[..., FloatArray]]] = {
-    "scale": (_learn_scale, _scale),
-    "poly": (_learn_poly, _poly),
-    "ns": (partial(_learn_spline, "ns"), _ns),
-    "bs": (partial(_learn_spline, "bs"), _bs),
-    "cut": (_learn_cut, _cut),
-}
-"""Functions of values x (n,), finite, and the options given, for what is taken from the data; and
-of values, which are not checked, options and what was taken, for the columns (n, k)."""
+def _interval_names(options: Options, breaks: list[float]) -> list[str]:
+    """As R writes them: of 3 digits, or more where needed."""
+    if "labels" in options:
+        if len(options["labels"]) != len(breaks) - 1:
+            raise InvalidInput(f"labels of cut must be {len(breaks) - 1}, as intervals are")
+        return list(options["labels"])
+    texts = ([f"{value:.{digits}g}" for value in breaks] for digits in range(3, 18))
+    text = next(text for text in texts if len({*text}) == len(text))
+    right, lowest = options.get("right", True), options.get("include_lowest", False)
+    left, close = ("(", "]") if right else ("[", ")")
+    names = [f"{left}{a},{b}{close}" for a, b in pairwise(text)]
+    if lowest and right:
+        names[0] = "[" + names[0][1:]
+    elif lowest:
+        names[-1] = names[-1][:-1] + "]"
+    return names
+
+
+_BASES: Mapping[str, Callable[[FloatArray, Options, State], Coded]] = {
+    "scale": _scale, "poly": _poly, "ns": _ns, "bs": _bs, "cut": _cut,
+}  # fmt: skip
+"""Functions of numbers x (n,) that read all of them unless `state` has what they took before."""

@@ -12,6 +12,7 @@ Refusals name rows, never values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,29 +22,33 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_names, not_a_frame
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.coding import (
-    Coded,
-    Numbers,
-    State,
-    code_factor,
-    takes_all_records,
-)
+from pyhybrid.models.formula.coding import Coded, State, categories, code_factor, takes_all_records
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
-from pyhybrid.models.formula.values import first_row, row_label
+from pyhybrid.models.formula.values import first_row, is_number, row_label
 
 _INDEPENDENT = 1e-6  # of an indicator, not explained by other columns of the design
+INTERCEPT = "Intercept"
+"""Name of its column."""
 Positions = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
     """A design matrix (n, K) with the sum of offsets (n,), each column's name, which may hold a
-    level, and term, which does not."""
+    level, and term, which does not; `indicators` are the columns that are 1 where a predictor is
+    missing."""
 
     X: FloatArray
     offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
+    indicators: tuple[str, ...] = ()
+
+    @property
+    def has_no_slope(self) -> BoolArray:
+        """True of the intercept and the indicators, shape (K,): they shift, whatever the units."""
+        return np.isin(self.columns, [INTERCEPT, *self.indicators])
 
     def named(self, place: int) -> str:
         """How messages name a column: by its term, and by its place among the columns of the term
@@ -57,14 +62,14 @@ class Matrix:
 class Coding:
     """How the columns of a design were made, so that other tables are coded alike: `state` is what
     the factors took from the data, `spec` formulaic's record of contrasts and of columns left out,
-    `missing` the predictors with missing values, `indicators` those of them with a column of their
+    `missing` the predictors with missing values, `indicated` those of them with a column of their
     own. Confidential."""
 
     formula: Formula
     state: State
     spec: Any
     missing: tuple[str, ...] = ()
-    indicators: tuple[str, ...] = ()
+    indicated: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Coding of {self.formula.text!r}>"
@@ -86,9 +91,6 @@ class Design(Matrix):
     def has_offset(self) -> bool:
         """True if the formula has an ``offset()``."""
         return self.coding is not None and bool(self.coding.formula.offsets)
-
-    def matrix_of(self, df: pd.DataFrame) -> FloatArray:
-        return self.recoded(df).X
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
         """Design matrix and offset of another table, coded as this one's; InvalidInput names the
@@ -165,9 +167,8 @@ def _outcome(
 
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
-    kinds = pd.api.types
-    real = kinds.is_numeric_dtype(values) and not kinds.is_complex_dtype(values)
-    if not real or kinds.is_bool_dtype(values) or isinstance(values.dtype, pd.CategoricalDtype):
+    number = is_number(values) and not pd.api.types.is_complex_dtype(values)
+    if not number:
         instead = (
             "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
             if _numbers_as_text(values)
@@ -183,16 +184,12 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
 
 
 def _numbers_as_text(values: pd.Series) -> bool:
-    """True of text and objects that are all real numbers; categories and logicals are none."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
+    """True of texts that are all real numbers."""
+    if pd.api.types.infer_dtype(values) not in ("string", "decimal"):
         return False
-    objects = values.astype(object)
-    if objects.map(lambda value: isinstance(value, (bool, np.bool_, complex))).any():
-        return False
-    try:
-        return bool(pd.to_numeric(objects, errors="coerce").notna().all())
-    except OverflowError:  # whole numbers that no float holds
-        return False
+    with suppress(OverflowError):  # whole numbers that no float holds
+        return bool(pd.to_numeric(values, errors="coerce").notna().all())
+    return False
 
 
 def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
@@ -235,10 +232,8 @@ def _code_table(
     then coded by."""
     missing = _missing_predictors(formula, df, coding)
     state = {} if coding is None else dict(coding.state)
-    present = {factor.text: _present(factor, df) for factor in formula.factors}
-    coded = {factor.text: _factor_values(factor, df, state) for factor in formula.factors}
-    for text, values in coded.items():
-        _check_values(text, values, present[text], df.index)
+    present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
+    coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
     matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
     infinite = np.argwhere(~np.isfinite(matrix.X))
     if infinite.size:  # a product of finite numbers
@@ -248,14 +243,9 @@ def _code_table(
         label = first_row(df.index, ~np.isfinite(matrix.offset))
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     _zero_where_missing(matrix, spec, present)
-    indicators = coding.indicators if coding else _independent_indicators(matrix.X, df[missing])
-    matrix = _with_indicators(matrix, df, indicators)
-    return matrix, Coding(
-        formula=formula,
-        state=state,
-        spec=spec,
-        missing=tuple(missing),
-        indicators=indicators,
+    indicated = coding.indicated if coding else _independent_indicators(matrix.X, df[missing])
+    return _with_indicators(matrix, df, indicated), Coding(
+        formula=formula, state=state, spec=spec, missing=tuple(missing), indicated=indicated
     )
 
 
@@ -263,7 +253,7 @@ def _missing_predictors(formula: Formula, df: pd.DataFrame, coding: Coding | Non
     """Predictors with missing values. Refused are those of an offset, those without any value, and,
     where the table is coded as another, those that had no missing value there."""
     missing = [name for name in formula.predictors if df[name].isna().any()]
-    in_offsets = {name for factor in formula.offsets for name in factor.columns.values()}
+    in_offsets = {name for factor in formula.offsets for name in factor.columns}
     for name in missing:
         label = first_row(df.index, df[name].isna().to_numpy())
         if name in in_offsets:
@@ -278,24 +268,29 @@ def _missing_predictors(formula: Formula, df: pd.DataFrame, coding: Coding | Non
     return missing
 
 
-def _present(factor: Factor, df: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Rows (n,) in which no column that the factor reads is missing."""
-    return np.asarray(df[list(factor.columns.values())].notna().all(axis=1))
-
-
-def _factor_values(factor: Factor, df: pd.DataFrame, state: State) -> Coded:
-    """Values of a factor, which are 0, or level -1, where a column that it reads is missing."""
-    present = _present(factor, df)
+def _factor_values(factor: Factor, df: pd.DataFrame, state: State, present: BoolArray) -> Coded:
+    """Values of a factor, which are 0, or level -1, in rows that are not `present` (n,);
+    InvalidInput names the first row with a value that is none."""
     coded = code_factor(factor, df if present.all() else df[present], state)
+    if isinstance(coded, pd.Categorical):
+        wrong, does = np.asarray(coded.codes < 0), "does not"
+        in_breaks = factor.text.startswith("cut(")
+        must = "lie within its breaks" if in_breaks else "have one of its levels"
+    else:
+        wrong = np.asarray(~np.atleast_2d(np.isfinite(coded).T).all(axis=0))
+        must, does = "be finite", "is not"
+    if wrong.any():
+        label = first_row(df.index[present], wrong)
+        raise InvalidInput(f"predictor {factor.text!r} must {must}: {label} {does}")
     if present.all():
         return coded
-    if isinstance(coded, Numbers):
-        values = np.zeros((len(df), coded.values.shape[1]))
-        values[present] = coded.values
-        return replace(coded, values=values)
-    codes = np.full(len(df), -1)
-    codes[present] = coded.codes
-    return replace(coded, codes=codes)
+    if isinstance(coded, pd.Categorical):
+        codes = np.full(len(df), -1)
+        codes[present] = coded.codes
+        return categories(codes, coded.categories, ordered=bool(coded.ordered))
+    values = np.zeros((len(df), *coded.shape[1:]))
+    values[present] = coded
+    return values
 
 
 def _zero_where_missing(
@@ -323,68 +318,48 @@ def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, 
     return tuple(kept)
 
 
-def _with_indicators(matrix: Matrix, df: pd.DataFrame, names: Sequence[str]) -> Matrix:
-    """The matrix with a column `is.na(name)` for each of `names`."""
-    if not names:
-        return matrix
-    labels = [f"is.na({name})" for name in names]
+def indicator_name(predictor: str) -> str:
+    """Name of the column that is 1 where a predictor is missing."""
+    return f"is.na({predictor})"
+
+
+def _with_indicators(matrix: Matrix, df: pd.DataFrame, predictors: Sequence[str]) -> Matrix:
+    """The matrix with the indicators of these predictors behind it."""
+    names = tuple(map(indicator_name, predictors))
+    missing = df[[*predictors]].isna().to_numpy(dtype=np.float64)
     return replace(
         matrix,
-        X=np.column_stack([matrix.X, df[[*names]].isna().to_numpy(dtype=np.float64)]),
-        columns=(*matrix.columns, *labels),
-        terms=(*matrix.terms, *labels),
+        X=np.column_stack([matrix.X, missing]),
+        columns=(*matrix.columns, *names),
+        terms=(*matrix.terms, *names),
+        indicators=names,
     )
 
 
-def _check_values(
-    text: str, values: Coded, present: npt.NDArray[np.bool_], index: pd.Index
-) -> None:
-    if isinstance(values, Numbers):
-        wrong = np.asarray(~np.isfinite(values.values).all(axis=1))
-        must, does = "be finite", "is not"
-    else:
-        wrong = values.codes < 0
-        must = "lie within its breaks" if text.startswith("cut(") else "have one of its levels"
-        does = "does not"
-    wrong &= present
-    if wrong.any():
-        raise InvalidInput(f"predictor {text!r} must {must}: {first_row(index, wrong)} {does}")
-
-
 def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> tuple[Matrix, Any]:
-    """Design matrix of factors that were evaluated on n records, by formulaic, and its record;
+    """Design matrix of factors that were evaluated on n records, by formulaic, and its ModelSpec;
     `spec` is that of another table, where it was decided which columns are left out to keep full
     rank."""
-    table, context = {}, {}
-    for text, values in coded.items():
-        if isinstance(values, Numbers) and not values.names:
-            table[text] = values.values[:, 0]
-        else:
-            context[text] = _encoded(values)
-    frame = pd.DataFrame(table, index=pd.RangeIndex(n))
+    values = {f.text: _for_formulaic(f, coded[f.text]) for f in formula.factors}
+    frame = pd.DataFrame(index=pd.RangeIndex(n))
     if spec is None:
-        matrices = _terms(formula).get_model_matrix(frame, context=context, na_action="ignore")
+        spec, options = _terms(formula), {"na_action": "ignore"}
     else:
-        matrices = spec.get_model_matrix(frame, context=context)
+        options = {}
+    matrices = spec.get_model_matrix(frame, context=values, **options)
     X = np.array(matrices, dtype=np.float64, order="C")
     if X.shape[0] != n or X.shape[1] == 0:
         raise InvalidInput(
             f"formula {formula.text!r} must give a row per record and a column or more"
         )
-    terms = [str(part.term) for part in matrices.model_spec.structure for _ in part.columns]
-    columns = [str(column) for column in matrices.columns]
     offset = np.zeros(n)
-    for values in (coded[factor.text] for factor in formula.offsets):
-        assert isinstance(values, Numbers)
-        with np.errstate(over="ignore"):  # refused later, with its row
-            offset = offset + values.values[:, 0]
-    matrix = Matrix(
-        X=X,
-        offset=offset,
-        columns=tuple(columns),
-        terms=tuple(terms),
-    )
-    return matrix, matrices.model_spec
+    with np.errstate(over="ignore"):  # refused later, with its row
+        for factor in formula.offsets:
+            offset = offset + coded[factor.text]
+    spec = matrices.model_spec
+    terms = [str(part.term) for part in spec.structure for _ in part.columns]
+    columns = tuple(map(str, matrices.columns))
+    return Matrix(X=X, offset=offset, columns=columns, terms=tuple(terms)), spec
 
 
 def _terms(formula: Formula) -> Any:
@@ -402,16 +377,18 @@ def _terms(formula: Formula) -> Any:
     )
 
 
-def _encoded(values: Coded) -> Any:
-    """A factor of several columns, as formulaic takes it."""
+def _for_formulaic(factor: Factor, values: Coded) -> Any:
+    """Values of a factor as formulaic takes them."""
     from formulaic.materializers.types import FactorValues
     from formulaic.transforms import C
     from formulaic.transforms.contrasts import ContrastsRegistry
 
-    if isinstance(values, Numbers):
-        columns = pd.DataFrame(values.values, columns=list(values.names))
-        return FactorValues(columns, kind="numerical")
-    codes = np.maximum(values.codes, 0)  # where missing: set to 0 in the matrix
-    levels = pd.Categorical.from_codes(codes, categories=pd.Index(values.levels))
-    contrasts = getattr(ContrastsRegistry, values.contrasts.removeprefix("contr."))
-    return C(pd.Series(levels), contrasts())
+    if isinstance(values, pd.Categorical):
+        codes = np.maximum(values.codes, 0)  # where missing: set to 0 in the matrix
+        levels = categories(codes, values.categories)
+        contrasts = factor.contrasts or ("contr.poly" if values.ordered else "contr.treatment")
+        return C(pd.Series(levels), getattr(ContrastsRegistry, contrasts.removeprefix("contr."))())
+    if values.ndim == 1:
+        return pd.Series(values)
+    names = [str(place + 1) for place in range(values.shape[1])]
+    return FactorValues(pd.DataFrame(values, columns=names), kind="numerical")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -49,27 +49,46 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
 _IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale")
 _CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly")
 _LOGICAL: Mapping[str, bool] = {"TRUE": True, "FALSE": False, "T": True, "F": False}
-_OPTIONS: Mapping[str, str] = {
-    "levels": "c(...)", "labels": "c(...) of texts", "contr": f"one of {', '.join(_CONTRASTS)}",
-    "center": "a number, TRUE or FALSE", "scale": "a number above 0, TRUE or FALSE",
-    "degree": "a whole number", "df": "a whole number", "knots": "c(...) of numbers",
-    "Boundary_knots": "c(...) of numbers", "breaks": "a whole number, or c(...) of numbers",
-    "raw": "TRUE or FALSE", "intercept": "TRUE or FALSE", "right": "TRUE or FALSE",
-    "include_lowest": "TRUE or FALSE", "base": "a number above 0, not 1",
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _vector(value: Any, *types: type) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(v) in types for v in value)
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+_FLAG = "TRUE or FALSE", lambda v: isinstance(v, bool)
+_OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "levels": ("c(...) of different levels",
+               lambda v: _vector(v, bool, int, float, str) and len({*v}) == len(v)),
+    "labels": ("c(...) of texts", lambda v: _vector(v, str)),
+    "contr": (f"one of {', '.join(_CONTRASTS)}", lambda v: v in _CONTRASTS),
+    "center": ("a number, TRUE or FALSE", lambda v: isinstance(v, bool) or _number(v)),
+    "scale": ("a number above 0, TRUE or FALSE",
+              lambda v: isinstance(v, bool) or (_number(v) and v > 0)),
+    "degree": ("a whole number from 1 to 20", lambda v: _whole(v, 1, 20)),
+    "df": ("a whole number from 1 to 200", lambda v: _whole(v, 1, 200)),
+    "knots": ("c(...) of numbers", lambda v: _number(v) or _vector(v, int, float)),
+    "Boundary_knots": ("c(...) of two numbers, the smaller one first",
+                       lambda v: _vector(v, int, float) and len(v) == 2 and v[0] < v[1]),
+    "breaks": ("a whole number from 2 to 200, or c(...) of different numbers", lambda v: (
+        _whole(v, 2, 200) or (_vector(v, int, float) and 1 < len({*v}) == len(v)))),
+    "base": ("a number above 0, not 1", lambda v: _number(v) and v > 0 and v != 1),
+    **dict.fromkeys(("raw", "intercept", "right", "include_lowest"), _FLAG),
 }  # fmt: skip
-"""Demands on each option: written out, and never computed from a column."""
+"""Of each option what it must be, written out, never computed from a column."""
 _INSTEAD: Mapping[str, str] = {
     "center": "write scale(x, scale=FALSE)",
-    "standardize": "write scale(x)",
-    "cr": "write ns(x, df=4)",
-    "cs": "write ns(x, df=4)",
-    "cc": "write ns(x, df=4)",
+    **dict.fromkeys(("cr", "cs", "cc"), "write ns(x, df=4)"),
     "ordered": "give the column an ordered category as its type",
     "relevel": "write factor(x, levels=c(...)) with the reference first",
     "as.factor": "write factor(x)",
-    "as.numeric": "make a column of it",
-    "exp2": "write I(2^x)",
-    "exp10": "write I(10^x)",
 }
 _CHARACTERS: Mapping[str, str] = {
     "&": "no '&': write I((a > 1) * (b > 2)), or make a column of it",
@@ -83,7 +102,12 @@ _CHARACTERS: Mapping[str, str] = {
 }
 _REASONS: Mapping[str, str] = {
     "Could not find matching context marker.": "a bracket is not closed",
+    **dict.fromkeys(
+        ("operator '<'", "operator '>'", "operator '='"),
+        "write comparisons within I(), such as I(x > 3)",
+    ),
 }
+"""What to say in the place of formulaic's words."""
 _LITERAL = "literal"  # how formulaic marks the intercept
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
@@ -94,22 +118,31 @@ _SUBTRACTED = re.compile(r"-\s*offset\s*\(")
 @dataclass(frozen=True, kw_only=True)
 class Factor:
     """One factor of a term, e.g. ``log(age)``: checked, not yet evaluated. `text` is as written,
-    and the name of its columns; `source` the same in Python, `columns` standing in for names it
-    lacks."""
+    and the name of its columns; in the syntax `tree` names are columns, and options constants."""
 
     text: str
-    source: str
-    columns: Mapping[str, str]
-
-    @property
-    def tree(self) -> ast.expr:
-        """Syntax tree of the factor."""
-        return ast.parse(self.source, mode="eval").body
+    tree: ast.expr
+    columns: tuple[str, ...]
 
     @property
     def is_offset(self) -> bool:
         """True if the factor is added to the linear predictor as it is, without a coefficient."""
-        return self.source.startswith("offset(")
+        return isinstance(self.tree, ast.Call) and function_of(self.tree) == "offset"
+
+    @property
+    def contrasts(self) -> str | None:
+        """Name of R's contrasts that the factor asks for."""
+        return options_of(self.tree).get("contr") if isinstance(self.tree, ast.Call) else None
+
+
+def function_of(call: ast.Call) -> str:
+    """Name of the function that is called."""
+    return ast.unparse(call.func)
+
+
+def options_of(call: ast.Call) -> dict[str, Any]:
+    """Options of a call by name."""
+    return {str(option.arg): ast.literal_eval(option.value) for option in call.keywords}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +164,7 @@ class Formula:
     @property
     def predictors(self) -> tuple[str, ...]:
         """Columns that the terms read, sorted."""
-        return tuple(sorted({name for f in self.factors for name in f.columns.values()}))
+        return tuple(sorted({name for f in self.factors for name in f.columns}))
 
 
 def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
@@ -145,21 +178,17 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
         )
     outcome, right = sides_of(formula)
     if outcome not in columns:
-        known = ", ".join(str(c) for c in columns[:20])
         raise InvalidInput(
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
-            f"found {known}{_backticks(formula, columns)}"
+            f"found {', '.join(columns[:20])}{_backticks(formula, columns)}"
         )
     _check_text(formula, _bare(right), columns)
+    read = _Reader(formula=formula, columns=columns)
     terms = tuple(
-        tuple(
-            _factor(factor, formula, columns)
-            for factor in term.factors
-            if factor.eval_method.value != _LITERAL
-        )
+        tuple(read.factor(f) for f in term.factors if f.eval_method.value != _LITERAL)
         for term in _terms(formula, right, columns, outcome)
     )
-    parsed = _without_offsets(Formula(text=formula, outcome=outcome, terms=terms))
+    parsed = _without_offsets(formula, outcome, terms)
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -175,26 +204,18 @@ def sides_of(formula: str) -> tuple[str, str]:
 def divided(formula: str, units: Mapping[str, float]) -> str:
     """The formula with columns that are terms by themselves in these units."""
     right = sides_of(formula)[1]
-    terms = [right[start:stop].strip() for start, stop in _summands(_bare(right))]
+    bare, depth, ends = _bare(right), 0, []
+    for place, character in enumerate(bare):
+        depth += (character == "(") - (character == ")")
+        if depth == 0 and character == "+":
+            ends.append(place)
+    starts = [0, *(end + 1 for end in ends)]
+    terms = [right[a:b].strip() for a, b in zip(starts, [*ends, len(right)], strict=True)]
     scaled = [
         f"I({term} / {units[term.strip('`')]:.12g})" if term.strip("`") in units else term
         for term in terms
     ]
     return formula.rstrip().removesuffix(right) + " + ".join(scaled)
-
-
-def unquoted(text: str) -> tuple[str, dict[str, str]]:
-    """The text with names in backticks replaced by plain ones, and what these stand for."""
-    named: dict[str, str] = {}
-
-    def plain(quoted: re.Match[str]) -> str:
-        if not quoted.group().startswith("`"):
-            return quoted.group()
-        name = f"quoted_{len(named)}_"
-        named[name] = quoted.group().strip("`")
-        return name
-
-    return _QUOTED.sub(plain, text), named
 
 
 def _bare(text: str) -> str:
@@ -209,9 +230,18 @@ def _no_column(formula: str, name: str, columns: Sequence[str]) -> InvalidInput:
     )
 
 
+def _backticks(formula: str, columns: Sequence[str]) -> str:
+    """How to write a name that the formula has outside of backticks, and must have within."""
+    text = re.sub("`[^`]*`", " ", formula)
+    odd = [name for name in columns if not name.isidentifier()]
+    meant = [name for name in odd if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text)]
+    shown = ", ".join(f"`{name}`" for name in meant)
+    return f"; write names like these in backticks: {shown}" if meant else ""
+
+
 def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
-    """Refuse, in one line, characters and functions that are not listed, comparisons outside of
-    functions, and offsets that are subtracted."""
+    """Refuse, in one line, characters and functions that are not listed, and offsets that are
+    subtracted."""
     for character, instead in _CHARACTERS.items():
         if character in text:
             raise InvalidInput(f"formula {formula!r} must have {instead}")
@@ -223,65 +253,40 @@ def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
             )
             meant = _backticks(formula, columns).removeprefix("; ")
             raise InvalidInput(f"formula {formula!r} must not call {name}(): {meant or instead}")
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and character in "<>=":
-            raise InvalidInput(
-                f"formula {formula!r} must have comparisons within I(), such as I(x > 3)"
-            )
     if _SUBTRACTED.search(text):
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
 
 
-def _summands(plain: str) -> Iterator[tuple[int, int]]:
-    """Where what stands between the plus signs begins and ends."""
-    start = depth = 0
-    for place, character in enumerate(plain):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and character == "+":
-            yield start, place
-            start = place + 1
-    yield start, len(plain)
-
-
-def _without_offsets(formula: Formula) -> Formula:
+def _without_offsets(text: str, outcome: str, terms: tuple[tuple[Factor, ...], ...]) -> Formula:
     """The formula with its offsets set apart from the terms that get coefficients."""
-    offsets = [f for f in formula.factors if f.is_offset]
-    kept = tuple(term for term in formula.terms if not any(f.is_offset for f in term))
-    if any(f.is_offset for term in formula.terms if len(term) > 1 for f in term):
+    offsets = [f for term in terms for f in term if f.is_offset]
+    if any(f.is_offset for term in terms if len(term) > 1 for f in term):
         raise InvalidInput(
-            f"formula {formula.text!r} must have offset() as a term of its own: "
-            f"{offsets[0].text!r} is multiplied by another term"
+            f"formula {text!r} must have offset() as a term of its own: {offsets[0].text!r} is "
+            "multiplied by another term"
         )
-    if not kept:
+    terms = tuple(term for term in terms if not any(f.is_offset for f in term))
+    if not terms:
         raise InvalidInput(
-            f"formula {formula.text!r} must have a term beside offset(): leave the intercept in"
+            f"formula {text!r} must have a term beside offset(): leave the intercept in"
         )
-    return replace(formula, terms=kept, offsets=tuple(offsets))
-
-
-def _backticks(formula: str, columns: Sequence[str]) -> str:
-    """How to write a name that the formula has outside of backticks, and must have within."""
-    text = re.sub("`[^`]*`", " ", formula)
-    odd = [name for name in columns if not name.isidentifier() or name[:1].isdigit()]
-    meant = [name for name in odd if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text)]
-    shown = ", ".join(f"`{name}`" for name in meant)
-    return f"; write names like these in backticks: {shown}" if meant else ""
+    return Formula(text=text, outcome=outcome, terms=terms, offsets=tuple(offsets))
 
 
 def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> list[Any]:
-    """The terms of the right-hand side, as formulaic orders them."""
+    """The terms of the right-hand side, as formulaic orders them; R's ``^``, which binds as
+    tightly, is Python's ``**``."""
     import formulaic
 
-    text = _powers(_DOTTED.sub(r"\1_\2", right.strip()))
+    text = _DOTTED.sub(r"\1_\2", right)
+    text = "".join("**" if b == "^" else c for b, c in zip(_bare(text), text, strict=True))
     try:
         others = [name for name in columns if name != outcome]
         context = {"__formulaic_variables_available__": others}
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
-        reason = _REASONS.get(reason, reason)
+        reason = next((own for known, own in _REASONS.items() if known in reason), reason)
         meant = _backticks(formula, columns)
         raise InvalidInput(f"formula {formula!r} does not parse: {reason}{meant}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
@@ -295,159 +300,136 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
     return terms
 
 
-def _powers(text: str) -> str:
-    """R's ``^`` as Python's ``**``, which binds as tightly, outside quotes."""
-    bare = _bare(text)
-    return "".join("**" if bare[k] == "^" else c for k, c in enumerate(text))
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Reads the factors of a formula from formulaic's, and refuses what is not listed."""
 
+    formula: str
+    columns: Sequence[str]
 
-def _factor(read: Any, formula: str, columns: Sequence[str]) -> Factor:
-    """A factor that is allowed, from formulaic's."""
-    text = str(read.expr)
-    if read.eval_method.value == "lookup":
-        if text not in columns:
-            raise _no_column(formula, text, columns)
-        return Factor(text=text, source="column_", columns={"column_": text})
-    source, named = unquoted(text)
-    try:
-        tree = ast.parse(source, mode="eval").body
-    except SyntaxError:
-        raise InvalidInput(f"formula {formula!r} does not parse: term {text!r}") from None
-    reader = _FactorReader(formula=formula, text=text, columns=columns, named=named)
-    return Factor(text=text, source=ast.unparse(reader.read(tree)), columns=reader.used)
+    def factor(self, parsed: Any) -> Factor:
+        """A factor that is allowed: a column, or a call of one of the functions."""
+        text = str(parsed.expr)
+        if parsed.eval_method.value == "lookup":
+            if text not in self.columns:
+                raise _no_column(self.formula, text, self.columns)
+            return Factor(text=text, tree=ast.Name(id=text), columns=(text,))
+        quoted: dict[str, str] = {}
+
+        def plain(match: re.Match[str]) -> str:
+            if not match.group().startswith("`"):
+                return match.group()
+            quoted[f"quoted_{len(quoted)}_"] = match.group().strip("`")
+            return [*quoted][-1]
+
+        try:
+            tree = ast.parse(_QUOTED.sub(plain, text), mode="eval").body
+        except SyntaxError:
+            raise InvalidInput(f"formula {self.formula!r} does not parse: term {text!r}") from None
+        read = _FactorReader(formula=self.formula, columns=self.columns, text=text, quoted=quoted)
+        if not isinstance(tree, ast.Call):
+            raise read.refuse("write I(...) around arithmetic")
+        call = read.call(tree, FUNCTIONS)
+        return Factor(text=text, tree=call, columns=tuple(dict.fromkeys(read.used)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _FactorReader:
-    """Checks the syntax tree of one factor, and names its columns."""
+class _FactorReader(_Reader):
+    """Copies the syntax tree of one factor, part by part, and notes the columns that it uses;
+    `quoted` has the names that stood in backticks."""
 
-    formula: str
     text: str
-    columns: Sequence[str]
-    named: Mapping[str, str]
-    used: dict[str, str] = field(default_factory=dict)
+    quoted: Mapping[str, str]
+    used: list[str] = field(default_factory=list)
 
     def refuse(self, why: str) -> InvalidInput:
         return InvalidInput(
             f"formula {self.formula!r} has a term it must not have, {self.text!r}: {why}"
         )
 
-    def read(self, tree: ast.expr) -> ast.expr:
-        """The tree of a whole factor: a call of one of the functions."""
-        if not isinstance(tree, ast.Call):
-            raise self.refuse("write I(...) around arithmetic")
-        return self._call(tree, [*FUNCTIONS])
-
-    def _call(self, node: ast.Call, allowed: Sequence[str]) -> ast.expr:
-        name = ast.unparse(node.func)
+    def call(self, node: ast.Call, allowed: Collection[str]) -> ast.Call:
+        name = function_of(node)
         if name not in FUNCTIONS:
             raise self.refuse(f"it calls {name}(); make a column of it")
         if name not in allowed:
             raise self.refuse(f"{name}() must be a term of its own; make a column of it")
-        given = self._arguments(name, node)
-        inner = given.pop("x", None)
-        if inner is None:
-            raise self.refuse(f"{name}() must have a column to work on")
-        keywords = []
-        for key, value in given.items():
-            constant = self._constant(key, value)
-            if not _is_option(key, ast.literal_eval(constant)):
-                raise self.refuse(f"{key} must be {_OPTIONS[key]}")
-            keywords.append(ast.keyword(arg=key, value=constant))
-        if name in ("I", "factor", "C") and isinstance(inner, ast.Compare):
-            inner = self._compare(inner)
-        else:
-            inner = self._arithmetic(inner)
-        return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[inner], keywords=keywords)
-
-    def _arguments(self, name: str, node: ast.Call) -> dict[str, ast.expr]:
-        known = FUNCTIONS[name]
-        if len(node.args) > len(known):
-            raise self.refuse(f"{name}() takes {', '.join(known)}")
-        given: dict[str, ast.expr] = {}
+        known, arguments = FUNCTIONS[name], dict[str, ast.expr]()
         pairs = [*zip(known, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
         for key, value in pairs:
-            if key not in known or key in given:
+            if key not in known or key in arguments or len(node.args) > len(known):
                 raise self.refuse(f"{name}() takes {', '.join(known)}, each once")
-            given[str(key)] = value
-        return given
+            arguments[str(key)] = value
+        if (inner := arguments.pop("x", None)) is None:
+            raise self.refuse(f"{name}() must have a column to work on")
+        options = [
+            ast.keyword(arg=key, value=ast.Constant(value=self.option(key, value)))
+            for key, value in arguments.items()
+        ]
+        return ast.Call(func=ast.Name(id=name), args=[self.numbers(inner)], keywords=options)
 
-    def _column(self, node: ast.expr) -> ast.Name | None:
+    def column(self, node: ast.expr) -> ast.Name | None:
         """The node as the name of a column; dots are part of names, as in R."""
         if not isinstance(node, (ast.Name, ast.Attribute)):
             return None
         name = ast.unparse(node)
-        name = self.named.get(name, name)
+        name = self.quoted.get(name, name)
+        if name not in self.columns and isinstance(node, ast.Attribute):
+            raise self.refuse(f"{name!r} is no column of the data; make a column of it")
         if name not in self.columns:
-            if isinstance(node, ast.Attribute):
-                raise self.refuse(f"{name!r} is no column of the data; make a column of it")
             raise _no_column(self.formula, name, self.columns)
-        stands_for_it = (plain for plain, column in self.used.items() if column == name)
-        plain = next(stands_for_it, f"column_{len(self.used)}_")
-        self.used[plain] = name
-        return ast.Name(id=plain, ctx=ast.Load())
+        self.used.append(name)
+        return ast.Name(id=name)
 
-    def _arithmetic(self, node: ast.expr) -> ast.expr:
-        column = self._column(node)
-        if column is not None:
+    def numbers(self, node: ast.expr) -> ast.expr:
+        if (column := self.column(node)) is not None:
             return column
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-            return ast.UnaryOp(op=node.op, operand=self._arithmetic(node.operand))
+            return ast.UnaryOp(op=node.op, operand=self.numbers(node.operand))
         if isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
-            left, right = self._arithmetic(node.left), self._arithmetic(node.right)
+            left, right = self.numbers(node.left), self.numbers(node.right)
             return ast.BinOp(left=left, op=node.op, right=right)
         if isinstance(node, ast.Compare):
-            return self._compare(node)
+            return self.comparison(node)
         if isinstance(node, ast.Call):
-            return self._call(node, _IN_ARITHMETIC)
+            return self.call(node, _IN_ARITHMETIC)
         raise self.refuse(
             f"{ast.unparse(node)} is neither a column, a number, arithmetic (+ - * / ^), a "
             "comparison nor a function; make a column of it"
         )
 
-    def _compare(self, node: ast.Compare) -> ast.expr:
+    def comparison(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) != 1 or type(node.ops[0]) not in COMPARISONS:
             raise self.refuse("a comparison must have two sides, of < <= > >= == !=")
         right = node.comparators[0]
-        if isinstance(right, ast.Constant) and isinstance(right.value, str):
-            column = self._column(node.left)
-            if column is None or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
-                raise self.refuse("text must be compared with a column, by == or !=")
-            return ast.Compare(left=column, ops=node.ops, comparators=[right])
-        left = self._arithmetic(node.left)
-        return ast.Compare(left=left, ops=node.ops, comparators=[self._arithmetic(right)])
+        if not (isinstance(right, ast.Constant) and isinstance(right.value, str)):
+            left, right = self.numbers(node.left), self.numbers(right)
+            return ast.Compare(left=left, ops=node.ops, comparators=[right])
+        column = self.column(node.left)
+        if column is None or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            raise self.refuse("text must be compared with a column, by == or !=")
+        return ast.Compare(left=column, ops=node.ops, comparators=[right])
 
-    def _constant(self, key: str, node: ast.expr) -> ast.expr:
-        """An option of a function: a number, text, TRUE, FALSE, or a vector c(...) of them."""
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "c" and not node.keywords:
-            node = ast.List(elts=node.args, ctx=ast.Load())
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return ast.List(elts=[self._constant(key, part) for part in node.elts], ctx=ast.Load())
-        if isinstance(node, ast.Name) and node.id in _LOGICAL:
-            return ast.Constant(value=_LOGICAL[node.id])
-        if key == "contr" and ast.unparse(node) in _CONTRASTS:
-            return ast.Constant(value=ast.unparse(node))
+    def option(self, key: str, node: ast.expr) -> Any:
+        """Value of an option: a number, text, TRUE, FALSE, or a vector c(...) of them."""
+        must, is_one = _OPTIONS[key]
         try:
-            return ast.Constant(value=ast.literal_eval(node))
+            value = _constant(node)
         except (ValueError, TypeError, SyntaxError):
-            raise self.refuse(f"{key} must be {_OPTIONS[key]}, written out") from None
+            raise self.refuse(f"{key} must be {must}, written out") from None
+        if not is_one(value):
+            raise self.refuse(f"{key} must be {must}")
+        return value
 
 
-def _is_option(key: str, value: Any) -> bool:
-    """True if a constant is what an option must be; see `_OPTIONS`."""
-    must = _OPTIONS[key]
-    if isinstance(value, list):
-        kinds: dict[str, tuple[type, ...]] = {"levels": (int, float, str), "labels": (str,)}
-        of = kinds.get(key, (int, float))
-        return "c(...)" in must and bool(value) and all(isinstance(v, of) for v in value)
-    if isinstance(value, bool):
-        return "TRUE" in must
-    if isinstance(value, str):
-        return value in _CONTRASTS and key == "contr"
-    if key in ("scale", "base") and isinstance(value, (int, float)):
-        return value > 0 and (key == "scale" or value != 1)
-    if "whole" in must:
-        return isinstance(value, int)
-    return isinstance(value, (int, float)) and (key in ("center", "knots"))
+def _constant(node: ast.expr) -> Any:
+    """Value of a constant, as R or Python writes it."""
+    text = ast.unparse(node)
+    if isinstance(node, ast.Call) and function_of(node) == "c" and not node.keywords:
+        return [_constant(part) for part in node.args]
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_constant(part) for part in node.elts]
+    if text in _LOGICAL:
+        return _LOGICAL[text]
+    return text if text in _CONTRASTS else ast.literal_eval(node)

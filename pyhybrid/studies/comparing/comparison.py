@@ -27,7 +27,6 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
 
@@ -303,23 +302,14 @@ class Outcome:
 def outcome_of(bound: BoundModel) -> Outcome:
     """Estimands of the outcome of `bound`: of levels, the 6 most frequent in the data."""
     values = bound.outcome
-    levels = levels_of_outcome(bound)
     shares: dict[str, int] = {}
-    if levels is not None:
+    if bound.levels is not None:
+        levels = bound.levels.values
         codes = present(values).astype(np.intp)
         counts = np.bincount(codes, minlength=len(levels))
         chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
         shares = {f"share of {levels[level]}": level for level in chosen}
     return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
-
-
-def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
-    """Values of an outcome of levels, in the order of their places; None for numbers."""
-    plain = without_survey(bound)
-    amounts = getattr(plain, "amounts", None)
-    with_levels = amounts[0].part.bound if amounts else plain
-    levels = getattr(with_levels, "levels", None)
-    return None if levels is None else tuple(levels.values)
 
 
 def present(values: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ from pyhybrid.mechanisms import GivenWeights
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
-from pyhybrid.studies.comparing.comparison import levels_of_outcome, present
+from pyhybrid.studies.comparing.comparison import present
 
 NOT_COVERED = (
     "Every point was computed on the confidential data. A scale and shift chosen by looking at "
@@ -157,7 +157,7 @@ def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
 
 
 def _outcome_of_numbers(bound: BoundModel) -> str:
-    if levels_of_outcome(bound) is not None:
+    if bound.levels is not None:
         raise InvalidInput(
             f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
             "levels; take compare, which shows their shares, or a model of counts"
