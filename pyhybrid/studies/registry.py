@@ -355,7 +355,7 @@ def _published() -> list[Published]:
 
 STUDY_J = Study(
     name="J",
-    title="Masking, CART and norm + logit on the pseudo registry (needs --data csrg.csv)",
+    title="Masking, CART and norm + logit on the pseudo registry (needs data: csrg.csv)",
     source="[J22] supplement, [JC]",
     settings=(_SETTING,),
     measure=measure_j,

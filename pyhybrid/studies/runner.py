@@ -403,7 +403,7 @@ def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
-    """Databases of each setting, and where they are fewer than `--size paper` makes."""
+    """Databases of each setting, and where they are fewer than size "paper" makes."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
@@ -411,7 +411,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
     if len(per_setting) > 1:
         text += f" of each of {len(per_setting)} kinds"
     paper = study.paper.replicates
-    return f"{text} (`--size paper` makes {paper})" if numbers[0] < paper else text
+    return f"{text} (size 'paper' makes {paper})" if numbers[0] < paper else text
 
 
 def reproduction_page(

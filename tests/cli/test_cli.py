@@ -137,7 +137,7 @@ def test_a_full_output_folder_is_refused_before_any_work(run: Run, refused: Run,
     (csv.parent / "out").mkdir()
     (csv.parent / "out" / "old").write_text("x")
     asked = ("synthesize", str(csv), *FORMULA, *HISTOGRAM, "--out", "out")
-    assert "--overwrite" in refused(*asked)
+    assert "overwrite=True" in refused(*asked)
     assert run(*asked, "--overwrite")[0] == 0
     assert not (csv.parent / "out" / "old").exists()
 

@@ -13,7 +13,7 @@ from pyhybrid.cli.comparing import build_mechanisms
 from pyhybrid.measures.estimates import STATISTICS, estimates, summaries
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports.comparison import comparison_report
-from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare, synthetic_means
+from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare
 from tests.fits import fit_options
 from tests.refusals import refuses
 from tests.reports.accessible import check_page
@@ -104,18 +104,6 @@ def test_the_tidy_estimates_agree_with_the_table(found: Comparison, table: pd.Da
         assert row.lower <= row.estimate <= row.upper
 
 
-@pytest.mark.long
-def test_synthetic_means_centre_on_the_fitted_mean(found: Comparison) -> None:
-    means = synthetic_means(found, n_draws=1200)  # so many that a twentieth more spread is seen
-    assert list(means) == list(CANDIDATES)
-    for name, draws in means.items():
-        assert draws.shape == (1200,)
-        fit = found.releases[name].fit
-        expected = np.exp(fit.draws.flat("beta"))[:, 0]
-        assert abs(draws.mean() - expected.mean()) < 5 * draws.std() / np.sqrt(1200)
-        assert draws.std() > expected.std()  # the posterior, and the noise of one set
-
-
 def test_the_representation_shows_no_data(found: Comparison) -> None:
     assert repr(found) == "<Comparison of plain, LW, LW_final, CW, half on 'visits'>"
 
@@ -134,7 +122,7 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     ({}, "at least one name"), ([ph.Unweighted(MODEL)], "must be a mapping"),
     ({"data": ph.Unweighted(MODEL)}, "other than 'data'"),
     ({1: ph.Unweighted(MODEL)}, "must be text"),
-    ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism: found NegativeBinomial"),
+    ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism over a model: found NegativeBinomial"),
     ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
         "over one model: 'a' has .* 'b' Poisson"),
     ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},

@@ -85,7 +85,7 @@ def test_without_the_file_it_is_said_where_the_paper_has_it(run: Any, monkeypatc
     assert (code, err.count("\n")) == (2, 1)
     assert f"study J needs data: {study.FILE}" in err
     monkeypatch.setenv("COLUMNS", "400")
-    assert "needs --data csrg.csv" in run("study", "list")[1]
+    assert "needs data: csrg.csv" in run("study", "list")[1]
 
 
 def test_who_is_named_by_hand() -> None:

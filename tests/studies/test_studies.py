@@ -245,7 +245,7 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     assert list(stacked({"T": results[0].summary}).columns)[:2] == ["study", "setting"]
     page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
     assert "Of 0 lines 0 agree" in page
-    assert "here. 4 databases (`--size paper` makes 8)\n" in page
+    assert "here. 4 databases (size 'paper' makes 8)\n" in page
 
 
 def _program(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:

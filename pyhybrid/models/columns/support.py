@@ -75,7 +75,7 @@ _TRIES = 1000
 def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
     """Refuse outcomes y (n,) that a model for counts must not be chosen for unless asked for:
     negative numbers, fractions, and whole numbers of few different values, which may be codes."""
-    normal = "give --model normal or mixture, with a unit"
+    normal = "take the model normal or mixture, with a unit"
     rules = (
         ("a count >= 0: {} is negative", normal, y < 0),
         (
@@ -95,7 +95,7 @@ def check_many_counts(y: FloatArray, outcome: str, index: pd.Index) -> None:
     if np.unique(y).size <= FEW:
         raise InvalidInput(
             f"outcome {outcome!r} must have more than {FEW} different values for the default model "
-            "to be chosen: with fewer, as codes, ratings and 0/1 columns have, give --model "
+            "to be chosen: with fewer, as codes, ratings and 0/1 columns have, take "
             "bernoulli if it has two, ordinal:levels=1+2+3 for ratings, negative_binomial if these "
             "are counts without an upper end, and poisson:lower=...,upper=... with one, so that "
             "nothing outside is released"
