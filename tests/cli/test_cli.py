@@ -157,7 +157,7 @@ def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any
     def defect(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pyhybrid.cli.clipped_scores.read_table", defect)
+    monkeypatch.setattr("pyhybrid.cli.synthesize.read_table", defect)
     monkeypatch.setattr(sys, "argv", ["pyhybrid", "synthesize", str(csv), *FORMULA, "--out", "o"])
     fails(ZeroDivisionError, "", cli.main)
 
