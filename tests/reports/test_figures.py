@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
 from pyhybrid.reports import figures as plots
-from pyhybrid.reports.opening import small_figure
+from pyhybrid.reports.columns import small_figure
 
 pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
