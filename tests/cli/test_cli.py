@@ -81,7 +81,7 @@ NAMED = [*POISSON, "unweighted"]
 
 
 @pytest.mark.parametrize(("change", "arguments", "message"), [
-    (None, ["missing.csv", *FORMULA], "data file missing.csv must exist"),
+    (None, ["missing.csv", *FORMULA], "'missing.csv' does not exist"),
     ("", ["data.csv", *FORMULA], "data.csv cannot be read"),
     ("visits\n", ["data.csv", *FORMULA], "must have rows"),
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
