@@ -25,6 +25,7 @@ from pyhybrid.models.base import Model
 
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
+ROW = ("setting", "synthesizer", "quantity")
 BOUND = "Lipschitz bound"
 """Name of a quantity."""
 Found = tuple[str, bool]
@@ -57,6 +58,11 @@ class Published:
     high: float
     one_database: bool = False
     note: str = ""
+
+    @property
+    def of_row(self) -> list[str]:
+        """Setting, synthesizer and quantity of the row."""
+        return [self.setting, self.synthesizer, self.quantity]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,22 +108,16 @@ class Study:
 
 def mean_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> float:
     """One mean of a summary; NaN if it has no such row."""
-    row = (
-        (summary["setting"] == setting)
-        & (summary["synthesizer"] == synthesizer)
-        & (summary["quantity"] == quantity)
-    )
+    row = (summary[list(ROW)] == [setting, synthesizer, quantity]).all(axis=1)
     return float(summary.loc[row, "mean"].iloc[0]) if row.any() else float("nan")
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean over databases with its Monte Carlo standard error (missing for one), and the range,
     one row per setting, synthesizer and quantity of `rows`, in order of first appearance."""
-    grouped = rows.groupby(["setting", "synthesizer", "quantity"], sort=False)["value"]
+    grouped = rows.groupby(list(ROW), sort=False)["value"]
     table: pd.DataFrame = grouped.agg(["size", "mean", "std", "min", "max"]).reset_index()
-    table.columns = pd.Index(
-        ["setting", "synthesizer", "quantity", "n", "mean", "mc_error", "lowest", "highest"]
-    )
+    table.columns = pd.Index([*ROW, "n", "mean", "mc_error", "lowest", "highest"])
     table["mc_error"] = table["mc_error"] / table["n"] ** 0.5
     return table
 
