@@ -165,8 +165,6 @@ def test_the_command_writes_a_private_folder(
     (["--scales", "1;2"], "--scales must be numbers with commas between"),
     (["--shifts", ""], "--shifts must be numbers"),
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
-    (["--n-synthetic", "x"], "--n-synthetic"), (["--formula", "nothing ~ 1"], "nothing"),
-    (["--fit", "engine=none"], "engine must be one of"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(
     refused: Any, table: pd.DataFrame, arguments: list[str], message: str
