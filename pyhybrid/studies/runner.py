@@ -17,7 +17,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -29,7 +29,7 @@ import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.core.randomness import streams
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.releases.words import environment
@@ -69,8 +69,10 @@ class StudyResult:
 class _Database:
     """One task."""
 
-    study: Study
+    study: str
+    measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     setting: str
+    place: int
     replicate: int
     seed: int
     options: Mapping[str, Any]
@@ -81,8 +83,7 @@ class _Database:
 
     @property
     def file_name(self) -> str:
-        setting = self.study.settings.index(self.setting)
-        return f"{setting:02d}-{self.replicate:06d}.parquet"
+        return f"{self.place:02d}-{self.replicate:06d}.parquet"
 
 
 @bar_in_notebooks
@@ -145,12 +146,14 @@ def run_study(
     streams(seed)
     folder = Path(out)
     path = None if data is None else os.fspath(Path(data).absolute())
-    how: Any = {"study": study, "seed": seed, "options": {**options, "data": path}}
     tasks = [
-        _Database(setting=setting, replicate=replicate, **how)
-        for setting in study.settings
+        _Database(
+            study=study.name, measure=study.measure, setting=setting, place=place,
+            replicate=replicate, seed=seed, options={**options, "data": path},
+        )
+        for place, setting in enumerate(study.settings)
         for replicate in range(count)
-    ]
+    ]  # fmt: skip
     header = {
         "format": _FORMAT,
         "pyhybrid": pyhybrid.__version__,
@@ -195,10 +198,10 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
 
 def _measured(task: _Database) -> list[Measured]:
     """Runs in any process."""
-    task_streams = streams(task.seed).child(f"study {task.study.name} / {task.label}")
+    task_streams = streams(task.seed).child(f"study {task.study} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        return task.study.measure(task.setting, task_streams, task.options)
+        return task.measure(task.setting, task_streams, task.options)
 
 
 def _run_missing(
@@ -212,7 +215,7 @@ def _run_missing(
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
     before, failed = len(tasks) - len(missing), {}
     show = progress or (lambda label, done, total: None)
-    label = f"study {tasks[0].study.name}"
+    label = f"study {tasks[0].study}"
     show(label, before, len(tasks))
     finished = run_tasks(_measured, missing, workers=workers)
     for done, ended in enumerate(finished, start=before + 1):

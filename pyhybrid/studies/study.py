@@ -6,7 +6,6 @@ it, and claims in words.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -139,14 +138,19 @@ def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
 
 def in_each_setting(
     check: Callable[[pd.DataFrame, str], Found],
+    left_out: Callable[[pd.DataFrame, str], str] = lambda summary, setting: "",
 ) -> Callable[[pd.DataFrame], Found]:
-    """The check of a claim that must hold in every setting, from one of summary and setting."""
+    """The check of a claim that must hold in every setting, from one of summary and setting; a
+    setting that is `left_out` for a reason is shown with it, and is no evidence."""
 
-    @functools.wraps(check)  # found by its name in other processes
     def check_all(summary: pd.DataFrame) -> Found:
-        findings = {setting: check(summary, setting) for setting in summary["setting"].unique()}
-        shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in findings.items())
-        return shown, all(holds for _, holds in findings.values())
+        shown, counted = [], []
+        for setting in summary["setting"].unique():
+            text, holds = check(summary, setting)
+            why = left_out(summary, setting)
+            shown.append(f"{setting}: {text}" + (f", not counted: {why}" if why else ""))
+            counted += [] if why else [holds]
+        return "; ".join(shown), bool(counted) and all(counted)
 
     return check_all
 

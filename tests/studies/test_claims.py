@@ -207,6 +207,6 @@ def test_a_mean_further_from_the_data_after_reweighting_is_said() -> None:
     """The control: nearer in both settings is agreement."""
     holds, found, note = _line(1.2)
     assert not holds
-    assert "visits, RAND: data 3, CW 1.4, CW_final 1.2" in found
+    assert "visits, RAND: mean: data 3, CW 1.4, CW_final 1.2" in found
     assert "On the visits" in note
     assert _line(1.8)[0]
