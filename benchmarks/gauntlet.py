@@ -286,7 +286,7 @@ class Gauntlet:
         if "give the model missing=True" in error:
             model = _after(typed, "--model") or "negative_binomial"
             error += f" --model {model}{',' if ':' in model else ':'}missing=true"
-        undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
+        undecided = re.findall(r"'([^']+)': ", error) if "(drop)" in error or "(--drop)" in error else []
         for gone in re.findall(r"without (--[a-z-]+)", error):
             while gone in typed:
                 del typed[typed.index(gone) : typed.index(gone) + 2]

@@ -43,10 +43,7 @@ def option(text: str, *names: str, group: str | None = None) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=group)
 
 
-Data = Annotated[
-    Path,
-    typer.Argument(help="Confidential records, .csv or .parquet.", exists=True, dir_okay=False),
-]
+Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
 Synthetic = Annotated[
     list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
 ]

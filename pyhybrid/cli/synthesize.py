@@ -64,7 +64,7 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.tables.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
-from pyhybrid.tables.read import SourceTable, text_among_numbers
+from pyhybrid.tables.read import SourceTable, kind_of_file, text_among_numbers
 from pyhybrid.tables.roles import kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
@@ -177,6 +177,7 @@ def synthesize(
         check_positive(epsilon, "--epsilon")
     check_count(n_synthetic, "--n-synthetic")
     check_output_folder(out, overwrite=overwrite)
+    kind_of_file(data)
     names = {mechanism_named(text).name for text in request.mechanism}
     if not request.formula and not request.model and names <= {"noisy_marginals"}:
         _release_table(request)

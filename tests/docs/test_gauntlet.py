@@ -38,7 +38,7 @@ def test_an_answer_is_typed_as_the_message_has_it(tmp_path: Path) -> None:
     assert typed == [], "once"
     assert table._answer("give --unit COLUMN", []) == ["--unit", "person"]
     assert table._answer("rows must be alike", []) == []
-    undecided = "must be safe: 'a': it is an identifier; 'b': a text. Leave each out (--drop)"
+    undecided = "must be safe: 'a': it is an identifier; 'b': a text. Leave them out (drop)"
     assert table._answer(undecided, ["synthesize"]) == ["--drop", "a", "--drop", "b"]
 
 
