@@ -16,11 +16,11 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.fitting.replicates import synthesize
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
+from pyhybrid.studies.comparing.curve import sets_without_charge
 
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
@@ -198,16 +198,9 @@ def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> Posterio
 def one_set(
     mechanism: PseudoPosteriorMechanism, session: FitSession, fit: PosteriorFit
 ) -> pd.DataFrame:
-    """The synthesized columns of one set from one draw of `fit`, as a release has them; without its
-    charge, which no study reads and which takes longer than all else after the fit."""
+    """The synthesized columns of one set from one draw of `fit`, as a release has them."""
     assert fit.exact is None
-    stream = mechanism.stream()
-    (columns,) = synthesize(
-        session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=1, n_draws_released=1,
-        streams=session.streams, stream=stream, earlier=session.releases_of(stream),
-    )  # fmt: skip
-    session.note_release(stream, 1)
-    return columns
+    return sets_without_charge(session, mechanism, fit, 1)[0]
 
 
 def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:

@@ -29,7 +29,7 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.replicates import synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
-from pyhybrid.mechanisms import GivenWeights
+from pyhybrid.mechanisms import GivenWeights, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
@@ -282,7 +282,8 @@ def _table_row(
 ) -> dict[str, Any]:
     """One row of the table; `beside` is the fit of LW at the same point, of SW alone."""
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
-    tables = _synthetic_sets(session, model, fit, n_synthetic)
+    weighted = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz")
+    tables = sets_without_charge(session, weighted, fit, n_synthetic)
     sets = [present(session.bound.numbers_of(table[column])) for table in tables]
     errors = np.abs(summaries(sets) - summaries(data))
     distances = {
@@ -309,11 +310,12 @@ def _table_row(
     }
 
 
-def _synthetic_sets(
-    session: FitSession, model: Model, fit: PosteriorFit, n_synthetic: int
+def sets_without_charge(
+    session: FitSession, mechanism: PseudoPosteriorMechanism, fit: PosteriorFit, n_synthetic: int
 ) -> list[pd.DataFrame]:
-    """The sets that a release of these weights would have, without its charge."""
-    stream = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz").stream()
+    """The synthesized columns of the sets that a release of `fit` would have, each from a draw of
+    its own; without the charge, which takes longer than all else after the fit."""
+    stream = mechanism.stream()
     tables = synthesize(
         session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=n_synthetic,
         n_draws_released=n_synthetic, streams=session.streams, stream=stream,
