@@ -346,11 +346,11 @@ class Reproduced:
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
     numbers = [
-        (f"{own.synthesizer}, {own.quantity} ({own.setting})", own.shown, _beside(own, summary),
-         own.note)
-        for own in study.published
+        (f"{number.synthesizer}, {number.quantity} ({number.setting})", number.shown,
+         _beside(number, summary), number.note)
+        for number in study.published
     ]  # fmt: skip
-    claims = [(own.text, "stated", own.check(summary), own.note) for own in study.claims]
+    claims = [(claim.text, "stated", claim.check(summary), claim.note) for claim in study.claims]
     return [
         Reproduced(
             study=study.name, source=study.source, quantity=quantity, published=shown, ours=ours,
