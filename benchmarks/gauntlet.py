@@ -283,10 +283,12 @@ class Gauntlet:
         """The first option that a message names and that was not typed yet, with its value: as the
         message has it, or as the table's codebook has."""
         error = re.sub(r"an epsilon of (?=\d)", "--epsilon ", error)
+        error = re.sub(r"take (the model )?(?=normal|bernoulli)", "--model ", error)
         if "give the model missing=True" in error:
             model = _after(typed, "--model") or "negative_binomial"
             error += f" --model {model}{',' if ':' in model else ':'}missing=true"
-        undecided = re.findall(r"'([^']+)': ", error) if "--drop" in error else []
+        left_out = re.search(r"\((--)?drop\)", error)
+        undecided = re.findall(r"'([^']+)': ", error) if left_out else []
         for gone in re.findall(r"without (--[a-z-]+)", error):
             while gone in typed:
                 del typed[typed.index(gone) : typed.index(gone) + 2]

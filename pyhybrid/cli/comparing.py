@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import (
@@ -19,13 +19,13 @@ from pyhybrid.cli.options import (
     build_mechanism,
     check_once,
     fit_options,
+    mechanism_named,
     model_for,
     option,
     read_table,
 )
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
@@ -74,9 +74,9 @@ def compare(
     }
     shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
     shown = shown[["mechanism", "epsilon", "accounting", "lipschitz_bound", "efficiency"]]
-    named = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in result.releases if n in DEFAULT_SET)
+    texts = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in result.releases if n in DEFAULT_SET)
     title = f"{n_synthetic} synthetic sets each (confidential)"
-    table = frame_table(title, shown, caption=named or None)
+    table = frame_table(title, shown, caption=texts or None)
     estimates = frame_table(f"{result.outcome}: estimates (confidential)", result.estimates)
     _finish(out, contents, overwrite, table, estimates, comparing.NOT_COVERED)
 
@@ -94,13 +94,16 @@ def _finish(
     )
 
 
-def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, PseudoPosteriorMechanism]:
+def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
     """Candidates by the text that names them, several with commas between, none of them twice; the
     papers' set if there is none."""
-    texts = [name for text in texts for name in re.split(r",(?=\w+(?:[:,]|$))", text)]
+    texts = [name for text in texts for name in re.split(r",(?=[\w-]+(?:[:,]|$))", text)]
     check_once(texts, "--mechanism")
-    named = {text: text for text in texts} or DEFAULT_SET
-    return {name: build_mechanism(text, model) for name, text in named.items()}
+    chosen = {text: text for text in texts} or DEFAULT_SET
+    return {
+        name: build_mechanism(mechanism_named(text, over_a_model=True), model)
+        for name, text in chosen.items()
+    }
 
 
 def curve(

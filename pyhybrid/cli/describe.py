@@ -20,8 +20,8 @@ def describe(data: Data) -> None:
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
     title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
-    show(table_of(title, ("column", "kind", "values", "missing", "to decide"), rows,
-                  left=("kind", "values", "to decide")))  # fmt: skip
+    show(table_of(title, ("column", "kind", "drafted range", "missing", "to decide"), rows,
+                  left=("kind", "drafted range", "to decide")))  # fmt: skip
 
 
 def _values(kind: Kind) -> str:

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import typer
@@ -21,9 +21,7 @@ from pyhybrid.mechanisms import (
     MODEL_FREE,
     Calibration,
     Censored,
-    NoisyMarginals,
-    PerturbedHistogram,
-    PseudoPosteriorMechanism,
+    ClippedScores,
 )
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
 from pyhybrid.models.columns.types_files import read_by_column
@@ -32,7 +30,7 @@ from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.registry import chosen_model, name_and_settings
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
-OWN_PROGRAM = "stan"
+OWN_PROGRAM, CLIPPED = "stan", "clipped-scores"
 MODEL_NAMES = (*MODELS, OWN_PROGRAM)
 """What --model can name."""
 PRIVACY, FIT, COLUMNS, OUTPUT = "Privacy", "Fit", "Columns", "Output"
@@ -66,9 +64,9 @@ ModelName = Annotated[
 MechanismNames = Annotated[
     list[str] | None,
     option(
-        "NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true; all "
-        "candidates, with commas between or repeated. [default: unweighted, lipschitz and count, "
-        "and the last two re-weighted]"
+        "NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true, "
+        "clipped-scores:epsilon=1; all candidates, with commas between or repeated. [default: "
+        "unweighted, lipschitz and count, and the last two re-weighted]"
     ),
 ]
 Fit = Annotated[
@@ -155,10 +153,17 @@ def check_once(given: Sequence[str], what: str) -> None:
         raise InvalidInput(f"each {what} must be given once: {twice[0]!r} is there twice")
 
 
-def named(text: str) -> tuple[str, dict[str, str]]:
-    """The name and the settings of ``NAME:key=value,key=value``."""
+class Named(NamedTuple):
+    """A model or mechanism with its settings."""
+
+    name: str
+    settings: dict[str, Any]
+
+
+def named(text: str) -> Named:
+    """The parts of ``NAME:key=value,key=value``."""
     name, _, rest = text.partition(":")
-    return name.strip(), pairs(rest)
+    return Named(name.strip(), pairs(rest))
 
 
 def pairs(text: str) -> dict[str, str]:
@@ -214,43 +219,44 @@ def _stan_model(given: dict[str, str], formula: str) -> StanModel:
     return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
 
 
-def build_mechanism(text: str, model: Model, **shared: Any) -> PseudoPosteriorMechanism:
-    """The mechanism that `text` names: ``NAME`` or ``NAME:key=value,key=value``, where several
-    values of a key are joined by ``+`` (``"count:pattern=sex+region"``); ``shared`` are settings
-    from options of their own."""
-    name, given = named(text)
-    cls: Any = MECHANISMS[check_choice(name, "--mechanism", [*MECHANISMS, *MODEL_FREE])]
-    settings = _merged(given, shared)
+def mechanism_named(text: str, *, over_a_model: bool = False) -> Named:
+    """The parts of a text of --mechanism, whose name is known."""
+    wanted = named(text)
+    check_choice(
+        wanted.name, "--mechanism", [*MECHANISMS, CLIPPED, *([] if over_a_model else MODEL_FREE)]
+    )
+    return wanted
+
+
+def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
+    """The mechanism `wanted` over a model, or, if it takes none, over a formula; ``shared`` are
+    settings from options of their own, "auto" is what a mechanism without models does by itself."""
+    name, settings = wanted
+    classes: dict[str, Any] = {CLIPPED: ClippedScores, **MECHANISMS, **MODEL_FREE}
+    cls = classes[name]
+    shared = {key: value for key, value in shared.items() if value is not None}
+    twice = sorted(shared.keys() & settings.keys())
+    if twice:
+        raise InvalidInput(f"{twice[0]} must be given once: it is also in --mechanism")
+    settings, what = {**shared, **settings}, f"--mechanism {name}"
+    if name in MODEL_FREE:
+        settings = {key: value for key, value in settings.items() if value != "auto"}
+        domain = settings.pop("domain", None)
+        public = {} if domain is None else {"domain": read_by_column(domain, "domain")}
+        taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
+        return cls.for_formula(model, **public, **values_of(what, cls, settings, taken))
     inner = settings.pop("inner", None)  # by its name alone
-    values = values_of(f"--mechanism {name}", cls, settings, {"model"})
+    values = values_of(what, cls, settings, {"model", "start"})
     if inner is not None:
         unit = {key: values[key] for key in ("unit", "design") if key in values}
         values["inner"] = MECHANISMS[check_choice(inner, "inner", MECHANISMS)](model, **unit)
-    mechanism: PseudoPosteriorMechanism = cls(model, **values)
-    return mechanism
-
-
-def _merged(given: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a mechanism's text and of options, each given once."""
-    shared = {key: value for key, value in shared.items() if value is not None}
-    twice = sorted(shared.keys() & given.keys())
-    if twice:
-        raise InvalidInput(f"{twice[0]} must be given once: it is also in --mechanism")
-    return {**shared, **given}
-
-
-def model_free(text: str, formula: str, **shared: Any) -> PerturbedHistogram | NoisyMarginals:
-    """The mechanism without a model that `text` names; "auto" is what it does by itself."""
-    name, given = named(text)
-    cls = MODEL_FREE[name]
-    settings = {k: v for k, v in _merged(given, shared).items() if v != "auto"}
-    public = {}
-    if "domain" in settings:
-        public["domain"] = read_by_column(settings.pop("domain"), "domain")
-    taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
-    return cls.for_formula(
-        formula, **public, **values_of(f"--mechanism {name}", cls, settings, taken)
-    )
+    try:
+        return cls(model, **values)
+    except InvalidInput as error:
+        if "must be declared" not in str(error):
+            raise
+        how = "levels=A+B" if "levels" in str(error) else "decimals=0"
+        raise InvalidInput(f"{error}; here --model NAME:{how}") from None
 
 
 def calibrated(text: str, *, holds_no_released_record: bool) -> Censored | None:

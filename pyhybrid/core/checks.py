@@ -176,8 +176,7 @@ def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> N
         raise InvalidInput(f"output {path} must be a folder: it is a file")
     if os.path.isdir(path) and os.listdir(path) and not overwrite:
         raise InvalidInput(
-            f"output folder {path} must be empty or new: give overwrite=True (--overwrite), or "
-            "another"
+            f"output folder {path} must be empty or new: give overwrite=True, or another"
         )
 
 

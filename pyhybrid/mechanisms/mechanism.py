@@ -22,7 +22,7 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.fitting.session import FitOptions, FitProgress
+from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession
 from pyhybrid.models.columns.form import Form
 from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -219,6 +219,10 @@ class NoiseMechanism(Mechanism):
             )
         made = self._made(df, m, n_draws_released, options.progress)
         return Release.of(made.record, made.tables, origin=self.origin(df))
+
+    def release_from(self, session: FitSession, *, n_synthetic: int, **_: int) -> Release:
+        """Release the session's table; no fit of it is of use."""
+        return self.release(session.bound.table, n_synthetic=n_synthetic, progress=session.progress)
 
     def origin(self, df: pd.DataFrame) -> Origin:
         """What the owner's report of a release of `df` needs. Confidential."""

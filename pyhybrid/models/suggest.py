@@ -85,7 +85,7 @@ def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
     if len(levels) > _MOST_LEVELS:
         raise InvalidInput(
             f"outcome {name!r} must have at most {_MOST_LEVELS} levels for a model: it has "
-            f"{len(levels)}; put levels together, or release the whole table without --formula"
+            f"{len(levels)}; put levels together, or release the whole table"
         )
     given = {"levels": levels}
     if len(levels) == 2:

@@ -8,7 +8,6 @@ them (`keep` publishes them as they are).
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,11 +86,9 @@ def check_decided(
     if left:
         named = "; ".join(f"{n!r}: {reason}" for n, reason in list(left.items())[:_MOST_NAMED])
         more = f"; and {len(left) - _MOST_NAMED} more" if len(left) > _MOST_NAMED else ""
-        asked = shlex.quote(",".join(left)) if len(left) <= _MOST_NAMED else "NAMES"
         raise InvalidInput(
             f"columns that are published must be safe to publish: {named}{more}. Leave them out "
-            f"(drop=, --drop {asked}), replace their values by numbers (ids=, --id {asked}), or "
-            f"publish them as they are (keep=, --keep {asked})"
+            "(drop), replace their values by numbers (ids), or publish them as they are (keep)"
         )
 
 

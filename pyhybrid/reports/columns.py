@@ -16,8 +16,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.release import Release
-from pyhybrid.reports import figures
-from pyhybrid.reports.levels import level_figure, level_table
+from pyhybrid.reports import drawing, figures
+from pyhybrid.reports.levels import level_figure, level_table, shares_of
 from pyhybrid.reports.page import Cell, Section, Table, number_text, section
 from pyhybrid.reports.verdicts import LIMITS, is_number, judged_cell
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
+_SMALL_BINS, _LEVELS = 24, 8  # of small pictures
+_IN_FIRST = 0.75  # of the records: their picture shows one bar
 _MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
 
 
@@ -296,3 +298,72 @@ def numeric_values(column: pd.Series) -> FloatArray:
         return np.empty(0)
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(values[np.isfinite(values)])
+
+
+def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = False) -> Figure:
+    """Shares of values or levels: the data as gray bars, the mean of the sets as a line or points.
+    What is beyond the 99.5 % quantile of the data is in the last bar."""
+    ax = drawing.new_panels(*((5.2, 2.8) if large else (2.5, 1.35)))[0]
+    size = drawing.TEXT if large else 7
+    truth, made = numeric_values(data), [numeric_values(each) for each in sets]
+    if truth.size and all(each.size for each in made):
+        edges = _edges(truth)
+        bars, line = _binned(truth, edges), np.mean([_binned(v, edges) for v in made], axis=0)
+        ax.stairs(bars, edges, fill=True, color=drawing.PALE)
+        ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
+        ax.set_xlim(edges[0], edges[-1])
+        if not np.allclose(np.diff(edges), edges[1] - edges[0]):
+            ax.set_xscale("log")
+            ax.set_xlabel("logarithmic", fontsize=size)
+        half = 0.5 if _whole(truth) else 0.0
+        ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
+        beyond = "+" if max(own.max() for own in (truth, *made)) > ends[1] else ""
+        before = "≤ " if min(own.min() for own in made) < ends[0] else ""
+        low, high = (number_text(float(end)) for end in ends)
+        named = [before + low, high + beyond]
+        ax.set_xticks(ends, named, fontsize=size)
+        ax.minorticks_off()
+        left, right = ax.get_xticklabels()
+        left.set_horizontalalignment("left")
+        right.set_horizontalalignment("right")
+    else:
+        shares = shares_of(data, {"": sets})
+        at = np.arange(min(_LEVELS, len(shares.levels)))
+        ax.bar(at, shares.data[at], color=drawing.PALE)
+        ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
+        most = (42 if large else 30) // max(at.size, 1)
+        names = [name if len(name) <= most else f"{name[: most - 1]}…" for name in shares.levels]
+        if most < 5 and max(map(len, names)) == most:  # no room but for the first
+            names = [shares.levels[0][:12], *[""] * (at.size - 1)]
+        ax.set_xticks(at, [drawing.plain(name) for name in names[: at.size]], fontsize=size)
+    ax.set_ylim(0, None)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(length=2)
+    figure: Figure = ax.figure
+    return figure
+
+
+def _edges(values: FloatArray) -> FloatArray:
+    """Ends of bins, each of equally many whole numbers if the values are whole; of amounts nearly
+    all of which the first would have, of equal width on the logarithmic scale."""
+    low, high = float(values.min()), float(np.quantile(values, 0.995))
+    if (
+        low > 0.5
+        and (values < low + (high - low) / _SMALL_BINS).mean() > _IN_FIRST
+        and high > 50 * low
+    ):
+        return np.geomspace(low - 0.5 * _whole(values), high, _SMALL_BINS + 1)
+    if not _whole(values):
+        return np.linspace(low, high if high > low else low + 1, _SMALL_BINS + 1)
+    step = np.ceil((high - low + 1) / _SMALL_BINS)
+    return np.arange(low, high + step + 1, step) - 0.5
+
+
+def _whole(values: FloatArray) -> bool:
+    return bool((values == np.floor(values)).all())
+
+
+def _binned(values: FloatArray, edges: FloatArray) -> FloatArray:
+    inside = np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf))
+    return np.asarray(np.histogram(inside, edges)[0] / values.size)

@@ -36,25 +36,26 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     releases = comparison.releases
     made = (release.provenance for release in releases.values())
     engines = [f"{p.engine} {p.engine_version}" for p in made if isinstance(p, Provenance)]
-    weights = figures.plot_weights({name: r.confidential.alpha for name, r in releases.items()})
+    fitted = {name: r for name, r in releases.items() if r.fit is not None}
+    alphas = {name: release.confidential.alpha for name, release in fitted.items()}
     parts = [
         section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
             engines=list(dict.fromkeys(engines)),
         ),
         _charges(comparison),
-        bounds_section("comparison, bounds", releases),
-        section("comparison, weights", figures=[weights]),
-        *(
-            reweighting_section(f"Re-weighting: {name}", release.reweighted)
-            for name, release in releases.items()
-            if release.reweighted
-        ),
-        convergence_section(
-            {name: r.diagnostics for name, r in releases.items() if r.diagnostics is not None},
-            of="the released fits",
-        ),
     ]  # fmt: skip
+    if fitted:
+        weights = section("comparison, weights", figures=[figures.plot_weights(alphas)])
+        parts += [bounds_section("comparison, bounds", fitted), weights]
+    parts += [
+        reweighting_section(f"Re-weighting: {name}", release.reweighted)
+        for name, release in fitted.items()
+        if release.reweighted
+    ]
+    sampled = {name: r.diagnostics for name, r in fitted.items() if r.diagnostics is not None}
+    if sampled:
+        parts.append(convergence_section(sampled, of="the released fits"))
     title = f"Comparison of mechanisms: {comparison.outcome}"
     folded = (replace(part, folded=True) for part in parts)
     sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
@@ -72,9 +73,9 @@ def _charges(comparison: Comparison) -> Section:
             epsilon_text(float(row["epsilon"])),
             row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
             f"{charge.kind}, {charge.relation} {charge.protected}",
-            f"{row['lipschitz_bound']:.3f}",
-            f"{row['efficiency']:.3f}",
-            f"{row['effective_sample_size']:,.0f}",
+            number_text(row["lipschitz_bound"]),
+            number_text(row["efficiency"]),
+            number_text(row["effective_sample_size"]),
             str(row["refits"]),
         ])  # fmt: skip
     header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Kind", "Bound",

@@ -17,7 +17,6 @@ from pyhybrid.reports import figures
 from pyhybrid.reports.columns import column_section
 from pyhybrid.reports.fits import convergence_section
 from pyhybrid.reports.measures import model_section
-from pyhybrid.reports.opening import sets_in_words
 from pyhybrid.reports.page import (
     Section,
     Table,
@@ -28,6 +27,7 @@ from pyhybrid.reports.page import (
     render_page,
     section,
     sentence,
+    sets_in_words,
 )
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 

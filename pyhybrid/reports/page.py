@@ -151,6 +151,11 @@ def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> 
     ]
 
 
+def sets_in_words(number: int) -> str:
+    """``1 synthetic set``, ``3 synthetic sets``."""
+    return f"{number} synthetic {'sets' if number > 1 else 'set'}"
+
+
 def filled(template: str, **values: Any) -> str:
     """A template of this room with its values, which are escaped."""
     text = files("pyhybrid.reports").joinpath(template).read_text(encoding="utf-8")

@@ -1,13 +1,11 @@
-"""HTML reports of a release: one for its owner, one that may be published.
-
-Both are single files without scripts or references to other files, and depend on nothing but
-their arguments. What the public one says comes from the privacy statement alone.
-"""
+"""The owner's HTML report of a release: a single file without scripts or references to other
+files, which depends on nothing but its arguments. CONFIDENTIAL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +14,8 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import table_utility
 from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -24,7 +24,8 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.columns import by_predictor, column_section, lost_relations
+from pyhybrid.reports.columns import by_predictor, column_section, lost_relations, small_figure
+from pyhybrid.reports.figures import plot_pairs
 from pyhybrid.reports.fits import (
     bounds_by_weight,
     bounds_section,
@@ -35,26 +36,39 @@ from pyhybrid.reports.fits import (
     told_section,
 )
 from pyhybrid.reports.measures import measures_section
-from pyhybrid.reports.opening import cards_of, facts_of, pairs_section
 from pyhybrid.reports.page import (
+    Card,
     Cell,
+    Marked,
     Section,
     Table,
+    facts_of_table,
     folded,
     meanings,
     number_text,
+    picture_of,
     render_page,
+    rendered,
     section,
     sentence,
+    sets_in_words,
     setting_text,
     statement_sections,
 )
 from pyhybrid.reports.verdicts import (
+    LIMITS,
+    Judged,
     judged_columns,
     judged_table,
     limits_text,
     verdict_section,
+    worst_of,
 )
+
+_SETS, _ROWS = 3, 20_000
+_FEW = 6  # columns whose cards show values
+_MOST_PAIRED, _LEAST_PAIRED = 30, 3
+_MARGINALS = "NoisyMarginals"
 
 
 def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
@@ -105,7 +119,7 @@ def release_report(
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
     bounds and data, but not the seed. `baseline` is another release of the same columns of the same
     records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
-    release = beside_data(release, data, baseline)
+    release = beside_data(release, data)
     releases = _by_name(release, baseline)
     judged, pairs = judged_columns(release, data), pairs_section(release, data)
     measured = measures_section(release, data)
@@ -147,32 +161,18 @@ def release_report(
     return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
 
 
-def beside_data(release: Release, data: pd.DataFrame, baseline: Release | None = None) -> Release:
+def beside_data(release: Release, data: pd.DataFrame) -> Release:
     """The release with other columns as they are in the data: some are left out of what is
     published, or are numbers there, or text of a file."""
-    n, fitted = len(release.synthetic[0]), bool(release.confidential.alpha.size)
+    n = len(release.synthetic[0])
     if len(data) != n:
         raise InvalidInput(f"data must have the {n} records of the release: found {len(data)}")
     missing = [column for column in release.synthesized if column not in data.columns]
     if missing:
         raise InvalidInput(f"data must have the synthesized columns: {missing[0]!r} is not in it")
-    if baseline is not None and (
-        len(baseline.synthetic[0]) != n or baseline.synthesized != release.synthesized
-    ):
-        raise InvalidInput("baseline must be a release of the same columns of the same records")
-    if baseline is not None and bool(baseline.confidential.alpha.size) != fitted:
-        raise InvalidInput("baseline must come from a fitted model if, and only if, release does")
     columns = list(release.synthesized)
     tables = [table[columns].set_axis(data.index) for table in release.synthetic]
     return replace(release, synthetic=[joined(data, table) for table in tables])
-
-
-def public_report(release: Release) -> str:
-    """Return the privacy statement as one HTML file, fit to be published: ``release.statement`` and
-    nothing else, no weight, no bound, no seed."""
-    return render_page(
-        "Privacy statement", statement_sections(release.statement, level=2), confidential=False
-    )
 
 
 def _statement(release: Release) -> list[Section]:
@@ -307,3 +307,76 @@ def _step_cells(columns: str, step: ReleaseRecord) -> list[Cell]:
         "–" if found is None else number_text(found.n_divergent),
         f"{made.seconds:.2f}" if isinstance(made, Provenance) else "–",
     ]
+
+
+# --- At a glance ----------------------------------------------------------------------------------
+
+
+def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
+    """The line below the title: date, table, model and mechanism, sets, epsilon."""
+    charge = release.charge
+    named = [step.settings for step in release.parts or (release,)]
+    models = {str(s.get("value", s).get("model")) for s in named}  # "value" if some are missing
+    models -= {"None", charge.mechanism}
+    made = " and ".join(sorted(models)[:3])
+    by = f"{made} by {charge.mechanism}" if made else charge.mechanism
+    known = [*facts_of_table(table, *data.shape), by]
+    return [*known, sets_in_words(charge.n_synthetic), f"{charge.cost}, {charge.kind}"]
+
+
+def cards_of(
+    judged: Mapping[str, Sequence[Judged]], release: Release, data: pd.DataFrame
+) -> list[Card]:
+    """A small picture of each column with the worst of its words."""
+    few, alone = len(judged) <= _FEW, len(judged) == 1
+    cards = []
+    for column, measures in judged.items():
+        sets = [table[column] for table in release.synthetic[:_SETS]]
+        shown = measures if alone else measures[:1]
+        cards.append(
+            Card(
+                name=column,
+                place=list(data.columns).index(column),
+                picture=picture_of(
+                    small_figure(data[column], sets, large=alone),
+                    alt=sentence("at a glance", "alt", column=column),
+                ),
+                word=worst_of(m.word for m in measures),
+                values=[(m.label, Marked(text=m.text, word=m.word)) for m in shown if few],
+            )
+        )
+    return cards
+
+
+def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
+    """Heat maps of all pairs of synthesized columns, those of the worst pairs first and in the
+    order of the table, and a bullet on the worst; none of fewer than three columns."""
+    columns = [name for name in data.columns if name in release.synthesized][:_MOST_PAIRED]
+    if len(columns) < _LEAST_PAIRED:
+        return []
+    rows = np.linspace(0, len(data) - 1, min(len(data), _ROWS)).astype(np.intp)
+    sets = [table[columns].iloc[rows] for table in release.synthetic[:1]]
+    try:
+        found = table_utility(reconcile_tables(data[columns].iloc[rows], sets)).matrix()
+    except InvalidInput:
+        return []
+    upper = np.triu(found.to_numpy(), 1)
+    i, j = divmod(int(upper.argmax()), len(upper))
+    worst: dict[str, Any] = {
+        "first": found.columns[i],
+        "second": found.columns[j],
+        "ratio": float(upper[i, j]),
+    }
+    by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
+    noisy, limits = release.charge.mechanism == _MARGINALS, LIMITS["table_ratio"]
+    said = rendered("pairs at a glance", "wrong", noisy=noisy, limits=limits, **worst)
+    figures = [plot_pairs(found.loc[by_worst, by_worst])]
+    made = section("pairs at a glance", figures=figures, bullets=said, **worst)
+    shown = made.pictures[0]
+    in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
+    share = min(shown.share, 50 if len(found) < 12 else 75)
+    pictures = [
+        replace(picture, share=share, sorted_by=order)
+        for order, picture in {"worst": shown, "table": in_table}.items()
+    ]
+    return [replace(made, pictures=pictures)]

@@ -25,7 +25,7 @@ from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
-from pyhybrid.studies.comparing.comparison import DATA, Comparison, outcome_of
+from pyhybrid.studies.comparing.comparison import DATA, Comparison, present
 from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
@@ -314,7 +314,7 @@ def judged_candidates(comparison: Comparison) -> dict[str, list[Judged]]:
         off = {name: (ends.loc[name] - truth)["estimate"].abs().sum() / 2 for name in names}
         return {k: [_judged("total_variation", "total variation of shares", v)]
                 for k, v in off.items()}  # fmt: skip
-    deviation = float(outcome_of(comparison.session.bound).spread()[0])
+    deviation = float(present(comparison.session.bound.outcome).std())
     judged = {}
     for name in names:
         was, now = truth.loc["mean"], ends.loc[name].loc["mean"]

@@ -84,7 +84,7 @@ def check_new_file(path: str | os.PathLike[str], *, overwrite: bool, what: str =
         raise SaveFailed(f"{named} cannot be written: {error}") from None
     if not overwrite:
         raise InvalidInput(
-            f"{named} must be a new file: it exists; give --overwrite or another name"
+            f"{named} must be a new file: it exists; give overwrite=True, or another name"
         )
 
 

@@ -8,7 +8,7 @@ beside the mixture: its tails are thinner, so that bounds are larger and as publ
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from pyhybrid.studies.study import (
     Study,
     bound_row,
     fitted,
+    in_each_setting,
     listed,
     mean_of,
     means_of,
@@ -168,26 +169,13 @@ def _shown(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-def _where_chains_agree(
-    check: Callable[[pd.DataFrame, str], Found],
-) -> Callable[[pd.DataFrame], Found]:
-    """The check of a claim in every setting; one whose chains disagree is shown, no evidence."""
+def _chains_disagree(summary: pd.DataFrame, setting: str) -> str:
+    of_setting = (summary["setting"] == setting) & (summary["quantity"] == _RHAT)
+    rhat = summary.loc[of_setting, "mean"].max()
+    return f"chains disagree, R-hat up to {rhat:.2f}" if rhat > _LARGEST_RHAT else ""
 
-    @functools.wraps(check)
-    def check_all(summary: pd.DataFrame) -> Found:
-        shown, counted = [], []
-        for setting in summary["setting"].unique():
-            text, holds = check(summary, setting)
-            of_setting = (summary["setting"] == setting) & (summary["quantity"] == _RHAT)
-            rhat = summary.loc[of_setting, "mean"].max()
-            if rhat > _LARGEST_RHAT:
-                text += f", not counted: chains disagree, R-hat up to {rhat:.2f}"
-            else:
-                counted.append(holds)
-            shown.append(f"{setting}: {text}")
-        return "; ".join(shown), bool(counted) and all(counted)
 
-    return check_all
+_where_chains_agree = functools.partial(in_each_setting, left_out=_chains_disagree)
 
 
 @_where_chains_agree

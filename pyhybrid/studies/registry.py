@@ -58,7 +58,7 @@ _WORK, _ONSET, _START = "WorkDisabled", "OneYearILD", "BaselineILD"
 _OUTCOMES = {"work disability": _WORK, "onset of ILD": _ONSET}
 _RECORDS, _M, _R, _YEARS = 698, 5, 3, (3, 5)
 _DATA, _MASKED, _CART, _PARAMETRIC = "the data, imputed", "DA-MI", "CART", "norm + logit"
-_ANEW, _BEFORE = "DA-MI, masks drawn anew for each set", "DA-MI before neighbors are swapped in"
+_BEFORE = "DA-MI before neighbors are swapped in"
 # As synthpop does it: models of a resample for each set; rpart splits nodes of 15 records or more.
 _COMPARATORS: dict[str, Any] = {
     _CART: functools.partial(CartSynthesis, proper=True, min_split=15),
@@ -150,11 +150,9 @@ def _masked(
     """Completed tables, and the sets of each, in order."""
     how = {"keys": keys, "n_synthetic": _R, "n_imputations": _M, **how}
     fit = _OneMask(**how).fit(data, seed=streams.engine_seed("masking"))
-    completed, sets = _completed(fit, data), {}
-    for name, kind in ((_MASKED, _OneMask), (_ANEW, MaskedImputation)):
-        tables = kind(**how).release_from(fit).synthetic
-        sets[name] = [table.fillna(completed[k // _R]) for k, table in enumerate(tables)]
-    return completed, sets
+    completed, tables = _completed(fit, data), _OneMask(**how).release_from(fit).synthetic
+    sets = [table.fillna(completed[k // _R]) for k, table in enumerate(tables)]
+    return completed, {_MASKED: sets}
 
 
 def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
@@ -355,7 +353,7 @@ def _published() -> list[Published]:
 
 STUDY_J = Study(
     name="J",
-    title="Masking, CART and norm + logit on the pseudo registry (needs --data csrg.csv)",
+    title="Masking, CART and norm + logit on the pseudo registry (needs data: csrg.csv)",
     source="[J22] supplement, [JC]",
     settings=(_SETTING,),
     measure=measure_j,

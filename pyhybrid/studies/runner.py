@@ -12,14 +12,14 @@ The reproduction table sets results beside published numbers.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,13 @@ import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.core.randomness import streams
+from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import resolve_engine
 from pyhybrid.models.families.published import PROGRAMS
+from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
-from pyhybrid.studies.study import Measured, Published, Size, Study, summarize
+from pyhybrid.studies.study import ROW, Measured, Published, Size, Study, summarize
 
 _FORMAT = 1
 _SIZES = ("quick", "paper")
@@ -68,8 +69,10 @@ class StudyResult:
 class _Database:
     """One task."""
 
-    study: Study
+    study: str
+    measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     setting: str
+    place: int
     replicate: int
     seed: int
     options: Mapping[str, Any]
@@ -80,8 +83,7 @@ class _Database:
 
     @property
     def file_name(self) -> str:
-        setting = self.study.settings.index(self.setting)
-        return f"{setting:02d}-{self.replicate:06d}.parquet"
+        return f"{self.place:02d}-{self.replicate:06d}.parquet"
 
 
 @bar_in_notebooks
@@ -138,19 +140,20 @@ def run_study(
     if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
         raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
     options = {**size.options, "engine": resolve_engine(engine).name, **hashed}
-    if program != "default":
-        options["program"] = program
+    options |= {} if program == "default" else {"program": program}
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
     folder = Path(out)
     path = None if data is None else os.fspath(Path(data).absolute())
-    how: Any = {"study": study, "seed": seed, "options": {**options, "data": path}}
     tasks = [
-        _Database(setting=setting, replicate=replicate, **how)
-        for setting in study.settings
+        _Database(
+            study=study.name, measure=study.measure, setting=setting, place=place,
+            replicate=replicate, seed=seed, options={**options, "data": path},
+        )
+        for place, setting in enumerate(study.settings)
         for replicate in range(count)
-    ]
+    ]  # fmt: skip
     header = {
         "format": _FORMAT,
         "pyhybrid": pyhybrid.__version__,
@@ -195,10 +198,10 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
 
 def _measured(task: _Database) -> list[Measured]:
     """Runs in any process."""
-    task_streams = streams(task.seed).child(f"study {task.study.name} / {task.label}")
+    task_streams = streams(task.seed).child(f"study {task.study} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        return task.study.measure(task.setting, task_streams, task.options)
+        return task.measure(task.setting, task_streams, task.options)
 
 
 def _run_missing(
@@ -212,7 +215,7 @@ def _run_missing(
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
     before, failed = len(tasks) - len(missing), {}
     show = progress or (lambda label, done, total: None)
-    label = f"study {tasks[0].study.name}"
+    label = f"study {tasks[0].study}"
     show(label, before, len(tasks))
     finished = run_tasks(_measured, missing, workers=workers)
     for done, ended in enumerate(finished, start=before + 1):
@@ -342,34 +345,24 @@ class Reproduced:
 
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
-    line = functools.partial(Reproduced, study=study.name, source=study.source)
-    lines = []
-    for number in study.published:
-        quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
-        ours, agrees = _beside(number, summary)
-        lines.append(
-            line(
-                quantity=quantity, published=number.shown, ours=ours, agrees=agrees, why=number.note
-            )
-        )  # fmt: skip
-    for claim in study.claims:
-        ours, holds = claim.check(summary)
-        lines.append(
-            line(
-                quantity=claim.text, published="stated", ours=ours, agrees=bool(holds),
-                why=claim.note,
-            )
-        )  # fmt: skip
-    return lines
+    numbers = [
+        (f"{number.synthesizer}, {number.quantity} ({number.setting})", number.shown,
+         _beside(number, summary), number.note)
+        for number in study.published
+    ]  # fmt: skip
+    claims = [(claim.text, "stated", claim.check(summary), claim.note) for claim in study.claims]
+    return [
+        Reproduced(
+            study=study.name, source=study.source, quantity=quantity, published=shown, ours=ours,
+            agrees=bool(agrees), why=why,
+        )
+        for quantity, shown, (ours, agrees), why in (*numbers, *claims)
+    ]  # fmt: skip
 
 
 def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, bool]:
     """Our mean in words, and whether it agrees with the published number."""
-    row = summary[
-        (summary["setting"] == published.setting)
-        & (summary["synthesizer"] == published.synthesizer)
-        & (summary["quantity"] == published.quantity)
-    ]
+    row = summary.loc[(summary[list(ROW)] == published.of_row).all(axis=1)]
     if row.empty:
         return "not run", False
     mean, error, n = (row[name].iloc[0] for name in ("mean", "mc_error", "n"))
@@ -403,7 +396,7 @@ def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
-    """Databases of each setting, and where they are fewer than `--size paper` makes."""
+    """Databases of each setting, and where they are fewer than size "paper" makes."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
     numbers = sorted({int(n) for n in per_setting})
     plural = "" if numbers == [1] else "s"
@@ -411,7 +404,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
     if len(per_setting) > 1:
         text += f" of each of {len(per_setting)} kinds"
     paper = study.paper.replicates
-    return f"{text} (`--size paper` makes {paper})" if numbers[0] < paper else text
+    return f"{text} (size 'paper' makes {paper})" if numbers[0] < paper else text
 
 
 def reproduction_page(
@@ -421,25 +414,10 @@ def reproduction_page(
     run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
     differ = [line for line in lines if not line.agrees]
+    parts = [(study, _sizes(study, summaries[name])) for name, study in run.items()]
+    template = files("pyhybrid.studies").joinpath("reproduction.md.jinja").read_text("utf-8")
+    page = environment(autoescape=False).from_string(template)
     explained = sum(bool(line.why) for line in differ)
-    titles = "".join(
-        f"- **{name}** {study.title}. {study.source}. {_sizes(study, summaries[name])}\n"
-        for name, study in run.items()
-    )
-    rows = "".join(
-        f"| {x.study} | {x.quantity} | {x.published} | {x.ours} | "
-        f"{'agrees' if x.agrees else 'differs'} | {x.why} |\n"
-        for x in lines
-    )
-    return (
-        "# Published numbers beside ours\n\n"
-        f"Generated by `pyhybrid study table`; {made_with}. Ours: mean over simulated databases ± "
-        "its Monte Carlo standard error. A published range agrees if our mean reaches into it "
-        "within 2 standard errors; a number from one published database, within 3 standard "
-        f"deviations among ours. Of {len(lines)} lines {len(lines) - len(differ)} agree, "
-        f"{len(differ)} differ, {explained} of these with what was tried or is known. A study "
-        "that ran the paper's own program says `published`.\n\n"
-        f"{titles}\n"
-        "| study | quantity | published | ours | | note |\n|---|---|---|---|---|---|\n"
-        f"{rows}"
+    return page.render(
+        made_with=made_with, lines=lines, differ=differ, explained=explained, parts=parts
     )

@@ -6,7 +6,6 @@ it, and claims in words.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +16,15 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.fitting.replicates import synthesize
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
+from pyhybrid.studies.comparing.curve import sets_without_charge
 
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
+ROW = ("setting", "synthesizer", "quantity")
 BOUND = "Lipschitz bound"
 """Name of a quantity."""
 Found = tuple[str, bool]
@@ -57,6 +57,11 @@ class Published:
     high: float
     one_database: bool = False
     note: str = ""
+
+    @property
+    def of_row(self) -> list[str]:
+        """Setting, synthesizer and quantity of the row."""
+        return [self.setting, self.synthesizer, self.quantity]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,22 +107,16 @@ class Study:
 
 def mean_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> float:
     """One mean of a summary; NaN if it has no such row."""
-    row = (
-        (summary["setting"] == setting)
-        & (summary["synthesizer"] == synthesizer)
-        & (summary["quantity"] == quantity)
-    )
+    row = (summary[list(ROW)] == [setting, synthesizer, quantity]).all(axis=1)
     return float(summary.loc[row, "mean"].iloc[0]) if row.any() else float("nan")
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean over databases with its Monte Carlo standard error (missing for one), and the range,
     one row per setting, synthesizer and quantity of `rows`, in order of first appearance."""
-    grouped = rows.groupby(["setting", "synthesizer", "quantity"], sort=False)["value"]
+    grouped = rows.groupby(list(ROW), sort=False)["value"]
     table: pd.DataFrame = grouped.agg(["size", "mean", "std", "min", "max"]).reset_index()
-    table.columns = pd.Index(
-        ["setting", "synthesizer", "quantity", "n", "mean", "mc_error", "lowest", "highest"]
-    )
+    table.columns = pd.Index([*ROW, "n", "mean", "mc_error", "lowest", "highest"])
     table["mc_error"] = table["mc_error"] / table["n"] ** 0.5
     return table
 
@@ -139,14 +138,19 @@ def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
 
 def in_each_setting(
     check: Callable[[pd.DataFrame, str], Found],
+    left_out: Callable[[pd.DataFrame, str], str] = lambda summary, setting: "",
 ) -> Callable[[pd.DataFrame], Found]:
-    """The check of a claim that must hold in every setting, from one of summary and setting."""
+    """The check of a claim that must hold in every setting, from one of summary and setting; a
+    setting that is `left_out` for a reason is shown with it, and is no evidence."""
 
-    @functools.wraps(check)  # found by its name in other processes
     def check_all(summary: pd.DataFrame) -> Found:
-        findings = {setting: check(summary, setting) for setting in summary["setting"].unique()}
-        shown = "; ".join(f"{setting}: {text}" for setting, (text, _) in findings.items())
-        return shown, all(holds for _, holds in findings.values())
+        shown, counted = [], []
+        for setting in summary["setting"].unique():
+            text, holds = check(summary, setting)
+            why = left_out(summary, setting)
+            shown.append(f"{setting}: {text}" + (f", not counted: {why}" if why else ""))
+            counted += [] if why else [holds]
+        return "; ".join(shown), bool(counted) and all(counted)
 
     return check_all
 
@@ -194,16 +198,9 @@ def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> Posterio
 def one_set(
     mechanism: PseudoPosteriorMechanism, session: FitSession, fit: PosteriorFit
 ) -> pd.DataFrame:
-    """The synthesized columns of one set from one draw of `fit`, as a release has them; without its
-    charge, which no study reads and which takes longer than all else after the fit."""
+    """The synthesized columns of one set from one draw of `fit`, as a release has them."""
     assert fit.exact is None
-    stream = mechanism.stream()
-    (columns,) = synthesize(
-        session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=1, n_draws_released=1,
-        streams=session.streams, stream=stream, earlier=session.releases_of(stream),
-    )  # fmt: skip
-    session.note_release(stream, 1)
-    return columns
+    return sets_without_charge(session, mechanism, fit, 1)[0]
 
 
 def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:

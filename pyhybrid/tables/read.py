@@ -69,17 +69,22 @@ class SourceTable:
         return release.with_unsynthesized(with_columns(table, texts))
 
 
+def kind_of_file(path: str | Path) -> str:
+    """Whether a data file is "csv" or "parquet"; one that is neither or not there is refused."""
+    if not Path(path).is_file():
+        raise InvalidInput(f"data file {path} must exist and be a file: it does not")
+    kind = _SUFFIXES.get(Path(path).suffix.lower())
+    if kind is None:
+        raise InvalidInput(f"data file {path} must end in .csv or .parquet")
+    return kind
+
+
 def read_file(path: str | Path) -> SourceTable:
     """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
     and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
     record where there is one column. Row labels with a name that pandas left in a Parquet file are
     columns, as other programs see them."""
-    source = Path(path)
-    if not source.is_file():
-        raise InvalidInput(f"data file {path} must exist and be a file: it does not")
-    kind = _SUFFIXES.get(source.suffix.lower())
-    if kind is None:
-        raise InvalidInput(f"data file {path} must end in .csv or .parquet")
+    source, kind = Path(path), kind_of_file(path)
     try:
         frame = pd.read_parquet(source) if kind == "parquet" else _read_text(source)
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""The papers' own programs, by each engine at hand, beside ours: `validate --published`.
+"""The papers' own programs, by each engine at hand, beside ours: `validate_published`.
 
 Both sample one posterior, on a part of the data of the studies. Compared are 2 Delta, means of
 parameters, of the ingredients of bounds and of predictions, in Monte Carlo standard errors, and the

@@ -1,6 +1,8 @@
 """Help texts, and what settings in texts ask for."""
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,3 +55,15 @@ def test_levels_that_are_numbers_are_numbers() -> None:
                          ("a+1", ("a", "1"))):  # fmt: skip
         model: Any = build_model(f"ordinal:levels={text}", "y ~ 1")
         assert model.levels == levels
+
+
+def test_only_the_command_line_names_its_options() -> None:
+    """Messages of the library name Python's arguments; rbridge has the options of R and pip."""
+    root = Path(ph.__file__).parent
+    files = [*root.rglob("*.py"), *root.rglob("*.jinja")]
+    named = {
+        path.relative_to(root).as_posix(): re.findall(r"(?<![\w<-])--[a-z][\w-]*", path.read_text())
+        for path in files
+        if path.relative_to(root).parts[0] not in ("cli", "rbridge")
+    }
+    assert {path: options for path, options in named.items() if options} == {}

@@ -9,7 +9,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.comparison import comparison_report
-from pyhybrid.studies.comparing.comparison import compare, outcome_of, synthetic_means
+from pyhybrid.studies.comparing.comparison import compare, shown_levels
 from tests.fuzzing.engine import RANDOM_DRAWS
 
 OPTIONS: dict[str, Any] = {**RANDOM_DRAWS, "seed": 3}
@@ -48,7 +48,6 @@ def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
         assert estimates["data", name] == pytest.approx(expected(TABLE[outcome]))
         assert estimates["plain", name] == pytest.approx(np.mean([expected(y) for y in sets]))
     assert set(found.table.columns) >= set(names)
-    assert synthetic_means(found, n_draws=7)["plain"].shape == (7,)
     page = comparison_report(found)
     assert all(name in page for name in names if name.startswith("share"))
     assert ("mean" in names) == ("90th percentile" in page)
@@ -57,7 +56,7 @@ def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
 def test_only_the_most_frequent_levels_are_shown() -> None:
     levels = np.repeat(list("abcdefgh"), np.arange(1, 9))
     bound = ph.Categorical("y ~ 1").bind(pd.DataFrame({"y": levels}))
-    assert list(outcome_of(bound).shares) == [f"share of {level}" for level in "cdefgh"]
+    assert list(shown_levels(bound)) == [f"share of {level}" for level in "cdefgh"]
 
 
 def test_a_curve_refuses_levels_and_leaves_missing_values_out() -> None:

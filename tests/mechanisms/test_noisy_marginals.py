@@ -21,7 +21,7 @@ from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.primitives.tables import Price
 from pyhybrid.releases.statement import assumptions, not_covered
-from pyhybrid.reports.release import public_report, release_report
+from pyhybrid.reports.release import release_report
 from tests.conftest import command
 from tests.refusals import refuses
 
@@ -376,7 +376,7 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
     assert settings["predictors"]["visits"] == ["age", "sex"]
     again = {k: settings[k] for k in ("domain", "predictors", "epsilon", "relation")}
     assert ph.NoisyMarginals(given=["age", "sex"], **again).describe() == settings
-    for page in (public_report(release), release_report(release, table)):
+    for page in (release.statement, release_report(release, table)):
         assert re.search("noisy tables|tables with noise", page)
 
 

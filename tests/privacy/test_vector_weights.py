@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_mechanism
+from pyhybrid.cli.options import build_mechanism, named
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from tests.fits import session_fixture
@@ -69,16 +69,18 @@ def test_streams_of_a_truncated_mechanism_follow_its_inner_one() -> None:
 def test_a_target_bound_is_read_from_a_file_on_the_command_line(tmp_path: Path) -> None:
     held = tmp_path / "bound"
     held.write_text("2.123456\n")
-    made: Any = build_mechanism(f"scalar:target_bound=@{held}", MODEL)
+    made: Any = build_mechanism(named(f"scalar:target_bound=@{held}"), MODEL)
     assert made.target_bound == 2.123456
     assert "2.123456" not in f"{made!r} {made.describe()}"
     with pytest.raises(InvalidInput, match="give target_bound=@FILE") as error:
-        build_mechanism("scalar:target_bound=2.123456", MODEL)
+        build_mechanism(named("scalar:target_bound=2.123456"), MODEL)
     held.write_text("2.123456 or so")
     with pytest.raises(InvalidInput, match="must hold one number") as other:
-        build_mechanism(f"scalar:target_bound=@{held}", MODEL)
+        build_mechanism(named(f"scalar:target_bound=@{held}"), MODEL)
     assert "2.12" not in f"{error.value} {other.value}"
-    refuses("must be in a readable file", build_mechanism, "scalar:target_bound=@none", MODEL)
+    refuses(
+        "must be in a readable file", build_mechanism, named("scalar:target_bound=@none"), MODEL
+    )
 
 
 @pytest.mark.samples
@@ -173,13 +175,13 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
 
 
 def test_mechanisms_are_read_from_text() -> None:
-    made = build_mechanism("count:radius=0.3,pattern=sex+age,pairwise=true", MODEL)
+    made = build_mechanism(named("count:radius=0.3,pattern=sex+age,pairwise=true"), MODEL)
     assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
-    made = build_mechanism("truncated:cap=2.5,relation=replace", MODEL, unit=None)
+    made = build_mechanism(named("truncated:cap=2.5,relation=replace"), MODEL, unit=None)
     assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
-    made = build_mechanism("censored:epsilon=4,inner=unweighted", MODEL, unit="u")
+    made = build_mechanism(named("censored:epsilon=4,inner=unweighted"), MODEL, unit="u")
     assert made == ph.Censored(MODEL, epsilon=4, unit="u", inner=ph.Unweighted(MODEL, unit="u"))
-    made = build_mechanism("lipschitz:scale=0.7,reweighting=true", MODEL)
+    made = build_mechanism(named("lipschitz:scale=0.7,reweighting=true"), MODEL)
     assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
 
 
@@ -192,4 +194,4 @@ def test_mechanisms_are_read_from_text() -> None:
     ("count:radius=", "radius must be a number"),
 ])  # fmt: skip
 def test_bad_text_is_named(text: str, message: str) -> None:
-    refuses(message, build_mechanism, text, MODEL)
+    refuses(message, build_mechanism, named(text), MODEL)

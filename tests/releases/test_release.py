@@ -113,7 +113,7 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
     out = tmp_path / "out"
     out.mkdir()
     release.save(out, report=False)  # empty is fine
-    refuses("--overwrite", release.save, out, report=False)
+    refuses("overwrite=True", release.save, out, report=False)
     (out / "stale").write_text("old")
     release.save(out, overwrite=True, report=False)
     assert not (out / "stale").exists()

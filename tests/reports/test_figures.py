@@ -1,6 +1,5 @@
 """The figures show the numbers they are given, and refuse what cannot be drawn."""
 
-import base64
 import subprocess
 import sys
 
@@ -12,7 +11,7 @@ from matplotlib.colors import to_rgba
 from scipy.integrate import trapezoid
 
 from pyhybrid.reports import figures as plots
-from pyhybrid.reports.opening import small_figure
+from pyhybrid.reports.columns import small_figure
 
 pytestmark = pytest.mark.pictures
 RNG = np.random.default_rng(20240229)
@@ -55,20 +54,6 @@ def test_violins_span_the_data_and_mark_their_quartiles():
         np.testing.assert_allclose(dot.get_ydata(), np.median(values))
 
 
-def test_violin_is_widest_where_the_records_are():
-    values = np.concatenate([np.full(900, 1.0), np.linspace(1, 9, 100)])
-    (ax,) = plots.plot_bounds({"U": values}).figure.axes
-    outline = ax.collections[0].get_paths()[0].vertices
-    assert outline[np.argmax(outline[:, 0]), 1] == pytest.approx(1, abs=0.3)
-
-
-@pytest.mark.parametrize("values", [np.full(5, 2.5), 2.5 + 1e-15 * np.arange(5), [0.0, 0.0],
-                                    np.append(BOUNDS, 1e9)])  # fmt: skip
-def test_equal_bounds_and_heavy_tails_are_drawn(values):
-    figure = plots.plot_bounds({"Censored": values}, overall={"Censored": 2.5})
-    assert plots.figure_png(figure).startswith(b"\x89PNG")
-
-
 def test_infinite_bounds_are_counted_not_drawn():
     (ax,) = plots.plot_bounds({"U": [1.0, 2.0, np.inf, np.inf]}).axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["U\n(2 not finite)"]
@@ -88,12 +73,6 @@ def test_weights_show_shares_and_point_masses():
     assert inside.values.sum() == pytest.approx(0.6)
     assert inside.values[12] == pytest.approx(0.3)  # [0.48, 0.52)
     np.testing.assert_allclose(inside.edges[[0, -1]], [0, 1])
-
-
-def test_each_mechanism_has_a_weight_panel():
-    figure = plots.plot_weights({"Unweighted": np.ones(7), "LW": np.linspace(0, 1, 9)})
-    titles = [ax.get_title(loc="left") for ax in figure.axes]
-    assert titles == ["Unweighted, 7 records", "LW, 9 records"]
 
 
 def test_weights_before_after_are_the_points():
@@ -246,6 +225,9 @@ EVERY = {
     "intervals": lambda name: plots.plot_intervals(
         INTERVALS.assign(source=["data", name, name]), reference=name
     ),
+    "ecdfs": lambda name: plots.plot_ecdfs({name: (COUNTS, [COUNTS + 1, COUNTS])}),
+    "pairs": lambda name: plots.plot_pairs(pd.DataFrame(np.eye(3) * 2000, columns=[name, 1, 2])),
+    "matching": lambda name: plots.plot_matching_risk({name: [0, 0.5, 1], "b": [0.2, 0.2, 0.3]}),
 }
 
 
@@ -261,13 +243,6 @@ def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind, name):
 def test_names_that_begin_with_an_underscore_reach_the_legend():
     figure = plots.plot_mean_density({"_hidden": BOUNDS, "LW": BOUNDS})
     assert [t.get_text().strip() for t in figure.legends[0].get_texts()] == ["_hidden", "LW"]
-
-
-def test_data_uri_holds_the_png():
-    figure = plots.plot_weights({"LW": [0, 0.5, 1]})
-    head, _, body = plots.figure_data_uri(figure).partition(",")
-    assert head == "data:image/png;base64"
-    assert base64.b64decode(body) == plots.figure_png(figure)
 
 
 def test_matplotlib_comes_in_when_drawing_and_pyplot_never():

@@ -102,7 +102,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     assert Path("03_local_to_global_bounds.html").read_text() == "<p>page</p>"
     code, _, err = run("notebook", "3")
     assert (code, err.count("\n")) == (2, 1)
-    assert "--overwrite" in err
+    assert "overwrite=True" in err
 
 
 _PROBE = """<script>window.addEventListener("load", () => {

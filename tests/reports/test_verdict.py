@@ -12,7 +12,7 @@ import pyhybrid as ph
 from pyhybrid.cli.released import show_release
 from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
 from pyhybrid.reports.page import Marked, Section, Table, render_page
-from pyhybrid.reports.release import release_report
+from pyhybrid.reports.release import release_pages, release_report
 from pyhybrid.reports.verdicts import judged_columns, judged_table, verdict_section
 from tests.reports.accessible import check_page
 
@@ -126,8 +126,12 @@ def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
     assert "Steps of the sequence" in page
     assert "###" not in page
     assert "{'" not in page and "{&#39;" not in page  # noqa: PT018
-    for part in release.parts:
+    pages = release_pages(release)
+    for place, (column, part) in enumerate(release.steps.items(), start=1):
         assert page.count(str(part.charge.epsilon)) >= 1
+        check_page(pages[f"report_step_{place}.html"])
+        assert f"<h1>Step {place} of 2: {column}</h1>" in pages[f"report_step_{place}.html"]
+        assert "Disclosure by record" in pages[f"report_step_{place}.html"]
 
 
 def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
@@ -144,7 +148,7 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     assert said.startswith("visits by site: 2 of 2 groups off by up to ")
     assert "The relation is not kept." in said
     show_release(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), Path("out"))
-    assert f"POOR {said}" in capsys.readouterr().out
+    assert f"- {said}" in capsys.readouterr().out
 
 
 def test_groups_without_records_or_spread_are_not_judged() -> None:

@@ -85,7 +85,7 @@ def test_without_the_file_it_is_said_where_the_paper_has_it(run: Any, monkeypatc
     assert (code, err.count("\n")) == (2, 1)
     assert f"study J needs data: {study.FILE}" in err
     monkeypatch.setenv("COLUMNS", "400")
-    assert "needs --data csrg.csv" in run("study", "list")[1]
+    assert "needs data: csrg.csv" in run("study", "list")[1]
 
 
 def test_who_is_named_by_hand() -> None:
@@ -118,14 +118,6 @@ def test_nested_imputations_are_rubins_where_inner_ones_agree() -> None:
     assert inner.df[0] == pytest.approx(2**2 / (1 / 2))
 
 
-# [JC], complete records: overlap of the keys with 3 and with 20 sets, work disability and onset.
-COURSE: dict[str, tuple[float, ...]] = {
-    "DA-MI": (0.983, 0.959, 0.957, 0.968),
-    "CART": (0.703, 0.726, 0.798, 0.730),
-    "norm + logit": (0.767, 0.884, 0.721, 0.686),
-}
-
-
 def test_the_courses_numbers_are_those_of_its_printed_intervals() -> None:
     require(DATA.exists(), "the course's tables are not in ../shared/data")
     table = pd.read_csv(DATA / "published_course_estimates.csv")
@@ -136,12 +128,6 @@ def test_the_courses_numbers_are_those_of_its_printed_intervals() -> None:
         first, second = (ends.loc[(where, name)].T.to_numpy() for name in (base, method))
         return float(interval_overlap(first, second).mean())
 
-    for name, values in COURSE.items():
-        for k, where in enumerate(("work disability", "one-year ILD")):
-            for m, value in zip((3, 20), values[2 * k :], strict=False):
-                method = f"{name.replace(' ', '')} M={m}"
-                found = overlap(f"complete cases, {where}", "Unperturbed", method)
-                assert found == pytest.approx(value, abs=6e-4)
     for where, values in zip(("work disability", "ILD onset"), study._AVERAGES[study._OF_KEYS],
                              strict=True):  # fmt: skip
         for name, value in zip(("DA-MI", "CART", "norm+logit"), values, strict=True):
@@ -164,6 +150,5 @@ def test_every_line_is_run_and_masks_keep_what_trees_lose(path: Path, tmp_path: 
             quantity = f"overlap of the keys, {outcome}"
             assert means["DA-MI", quantity] > means[other, quantity] - 0.02
     for years in (3, 5):
-        before = means[study._BEFORE, f"% named, {years} years"]
-        assert means["DA-MI", f"% named, {years} years"] < before
-        assert before < means[study._ANEW, f"% named, {years} years"]
+        named = f"% named, {years} years"
+        assert means["DA-MI", named] < means[study._BEFORE, named]

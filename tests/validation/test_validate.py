@@ -206,7 +206,7 @@ def test_own_data_give_a_confidential_report(
     before = path.read_bytes()
     code, out, err = command(*arguments, "--out", "new/report.html")
     assert (code, out) == (2, "")
-    assert "must be a new file: it exists; give --overwrite" in err
+    assert "must be a new file: it exists; give overwrite=True" in err
     assert path.read_bytes() == before
     assert command(*arguments, "--out", "new/report.html", "--overwrite")[0] == 0
     assert path.read_bytes() != before

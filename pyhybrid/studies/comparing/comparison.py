@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,9 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks, html_table
-from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
-from pyhybrid.mechanisms import PseudoPosteriorMechanism
+from pyhybrid.mechanisms import ClippedScores, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
@@ -39,9 +40,7 @@ NOT_COVERED = (
     "release each anew: these share their random numbers, and epsilons add only where they do not."
 )
 
-_RECORDS_SIMULATED = 10_000_000  # for figures
 _MOST_LEVELS = 6
-_MEAN = "mean"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,9 +54,10 @@ class Comparison:
     table : DataFrame
         One row per mechanism: its charge (epsilon of all sets, nats), Lipschitz bound, efficiency
         (mean by-record bound over the overall one), effective_sample_size of the weights,
-        (sum alpha)^2 / sum alpha^2, refits of the re-weighting, and of each statistic the estimate
-        with the ends of its 95 % interval (``mean``, ``mean_lower``, ``mean_upper``, ...); of an
-        outcome of levels the shares of its most frequent ones, ``share of no``, ...
+        (sum alpha)^2 / sum alpha^2 (these three NaN without a fit), refits of the re-weighting, and
+        of each statistic the estimate with the ends of its 95 % interval (``mean``, ``mean_lower``,
+        ``mean_upper``, ...); of an outcome of levels the shares of its most frequent ones,
+        ``share of no``, ...
     estimates : DataFrame
         Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper; see
         `pyhybrid.measures.estimates.estimates` for how sets are combined.
@@ -91,7 +91,7 @@ class Comparison:
 
 @bar_in_notebooks
 def compare(
-    mechanisms: Mapping[str, PseudoPosteriorMechanism],
+    mechanisms: Mapping[str, PseudoPosteriorMechanism | ClippedScores],
     df: Any,
     *,
     n_synthetic: int = 20,
@@ -101,15 +101,15 @@ def compare(
 ) -> Comparison:
     """Release by each mechanism and set charges, bounds, weights and estimates side by side.
 
-    All mechanisms share one session: a fit that several of them need, above all the unweighted one,
-    is made once, and all fits use the same engine seed, so that mechanisms do not differ by noise
-    of the sampler. Publishing one of several candidates is a choice that the guarantee does not
-    cover; to publish several, release each anew.
+    All mechanisms with fits share one session: a fit that several of them need, above all the
+    unweighted one, is made once, and all fits use the same engine seed, so that mechanisms do not
+    differ by noise of the sampler. Publishing one of several candidates is a choice that the
+    guarantee does not cover; to publish several, release each anew.
 
     Parameters
     ----------
-    mechanisms : mapping of str to PseudoPosteriorMechanism
-        Candidates by a name of your own, all over the same model.
+    mechanisms : mapping of str to PseudoPosteriorMechanism or ClippedScores
+        Candidates by a name of your own, all over the same model, declared for `ClippedScores`.
     df : DataFrame
         Confidential records. Not modified.
     n_synthetic : int, default 20
@@ -151,11 +151,13 @@ def compare(
         )
         for name, mechanism in mechanisms.items()
     }
-    column, outcome = session.bound.synthesized[0], outcome_of(session.bound)
+    column = session.bound.synthesized[0]
     columns = {DATA: [session.bound.table[column]]}
     columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
     by_source = {
-        source: outcome.estimates(sets, session.streams.generator(f"estimates/{source}"))
+        source: outcome_estimates(
+            session.bound, sets, session.streams.generator(f"estimates/{source}")
+        )
         for source, sets in columns.items()
     }
     return Comparison(
@@ -166,19 +168,6 @@ def compare(
         fits_made=session.n_fits,
         session=session,
     )
-
-
-def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> dict[str, FloatArray]:
-    """Mean of the outcome (share of the first level) in sets simulated from `n_draws` draws by
-    mechanism; 400 if omitted, fewer of many records. For figures; nothing of it is released."""
-    session = comparison.session
-    wanted = min(400, max(100, _RECORDS_SIMULATED // session.bound.n))
-    wanted = wanted if n_draws is None else check_count(n_draws, "n_draws")
-    return {
-        name: means_of(session, release.fit, wanted, comparison.outcome)[:, 0]
-        for name, release in comparison.releases.items()
-        if release.fit is not None
-    }
 
 
 def _checked_model(mechanisms: Any) -> Any:
@@ -192,9 +181,10 @@ def _checked_model(mechanisms: Any) -> Any:
             raise InvalidInput(
                 f"names of mechanisms must be text other than 'data': found {name!r}"
             )
-        if not isinstance(mechanism, PseudoPosteriorMechanism):
+        if not isinstance(mechanism, PseudoPosteriorMechanism | ClippedScores):
             raise InvalidInput(
-                f"mechanisms[{name!r}] must be a mechanism: found {type(mechanism).__name__}"
+                f"mechanisms[{name!r}] must be a mechanism over a model: found "
+                f"{type(mechanism).__name__}"
             )
         if mechanism.model != mechanisms[first].model:
             raise InvalidInput(
@@ -205,12 +195,11 @@ def _checked_model(mechanisms: Any) -> Any:
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
-    charge, alpha = release.charge, release.confidential.alpha
-    assert release.fit is not None
+    charge, alpha, fit = release.charge, release.confidential.alpha, release.fit
     steps = release.reweighted.steps if release.reweighted is not None else ()
     row: dict[str, Any] = {
         "mechanism": name,
-        "lipschitz_bound": charge.bound,
+        "lipschitz_bound": np.nan if fit is None else charge.bound,
         "epsilon": charge.epsilon,
         "delta": charge.delta,
         "accounting": charge.accounting,
@@ -220,8 +209,8 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "relation": charge.relation,
         "n_synthetic": charge.n_synthetic,
         "n_draws_released": charge.n_draws_released,
-        "efficiency": release.fit.bounds.efficiency,
-        "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)),
+        "efficiency": np.nan if fit is None else fit.bounds.efficiency,
+        "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),
     }
     for k, statistic in enumerate(estimates.statistics):
@@ -245,71 +234,37 @@ def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
 # --- Estimands of an outcome ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
-    """The outcome of a bound model, the levels whose shares are estimated by name (none of
-    numbers), and whether the share of missing values is. Confidential."""
+def outcome_estimates(
+    bound: BoundModel, columns: Sequence[pd.Series], rng: np.random.Generator
+) -> Estimates:
+    """Estimates with intervals of the outcome of `bound`, from one column or those of m sets: mean
+    and percentiles of numbers, shares of levels, and the share missing if the data have some."""
+    values = [bound.numbers_of(column) for column in columns]
 
-    bound: BoundModel
-    shares: dict[str, int]
-    missing: bool
+    def share(name: str, holds: Callable[[FloatArray], Any]) -> Estimates:
+        sets = [np.asarray(holds(numbers), dtype=np.float64) for numbers in values]
+        return replace(estimates(sets, statistics=("mean",), rng=rng), statistics=(name,))
 
-    @property
-    def of_mean(self) -> str:
-        """Name of the first estimand, in words."""
-        name = self.bound.synthesized[0]
-        return f"{next(iter(self.shares))} of {name}" if self.shares else f"mean of {name}"
-
-    def estimates(self, columns: Sequence[pd.Series], rng: np.random.Generator) -> Estimates:
-        """Estimates with intervals from one column, or from those of m synthetic sets."""
-        values = [self.bound.numbers_of(column) for column in columns]
-        parts = []
-        for name, numbers in self._averages():
-            sets = [numbers(column_values) for column_values in values]
-            if name == _MEAN:
-                parts.append(estimates(sets, rng=rng))
-            else:
-                share = estimates(sets, statistics=("mean",), rng=rng)
-                parts.append(replace(share, statistics=(name,)))
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("estimate", "lower", "upper", "resampled")
-        }
-        names = tuple(name for part in parts for name in part.statistics)
-        return replace(parts[0], statistics=names, **joined)
-
-    def averaged(self, column: pd.Series) -> FloatArray:
-        """Averages that must come near the data's, shape (k,): the mean, or each share."""
-        values = self.bound.numbers_of(column)
-        return np.array([numbers(values).mean() for _, numbers in self._averages()])
-
-    def spread(self) -> FloatArray:
-        """Standard deviations over the records of what `averaged` averages, shape (k,)."""
-        return np.array([numbers(self.bound.outcome).std() for _, numbers in self._averages()])
-
-    def _averages(self) -> list[tuple[str, Callable[[FloatArray], FloatArray]]]:
-        """Names, and numbers whose mean is the mean or a share."""
-
-        def at(code: int) -> Callable[[FloatArray], FloatArray]:
-            return lambda values: (values == code).astype(np.float64)
-
-        averages = [(name, at(code)) for name, code in self.shares.items()] or [(_MEAN, present)]
-        if self.missing:
-            averages.append(("share missing", lambda values: np.isnan(values).astype(np.float64)))
-        return averages
+    parts = [share(name, partial(np.equal, code)) for name, code in shown_levels(bound).items()]
+    if not parts:
+        parts = [estimates([present(numbers) for numbers in values], rng=rng)]
+    if np.isnan(bound.outcome).any():
+        parts.append(share("share missing", np.isnan))
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("estimate", "lower", "upper", "resampled")
+    }
+    return replace(parts[0], statistics=sum((part.statistics for part in parts), ()), **joined)
 
 
-def outcome_of(bound: BoundModel) -> Outcome:
-    """Estimands of the outcome of `bound`: of levels, the 6 most frequent in the data."""
-    values = bound.outcome
-    shares: dict[str, int] = {}
-    if bound.levels is not None:
-        levels = bound.levels.values
-        codes = present(values).astype(np.intp)
-        counts = np.bincount(codes, minlength=len(levels))
-        chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
-        shares = {f"share of {levels[level]}": level for level in chosen}
-    return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
+def shown_levels(bound: BoundModel) -> dict[str, int]:
+    """Codes of the 6 most frequent levels of the outcome by "share of LEVEL"; none of numbers."""
+    if bound.levels is None:
+        return {}
+    levels = bound.levels.values
+    counts = np.bincount(present(bound.outcome).astype(np.intp), minlength=len(levels))
+    chosen = sorted(np.argsort(-counts, kind="stable")[:_MOST_LEVELS].tolist())
+    return {f"share of {levels[code]}": code for code in chosen}
 
 
 def present(values: FloatArray) -> FloatArray:
@@ -318,17 +273,3 @@ def present(values: FloatArray) -> FloatArray:
     if not kept.size:
         raise InvalidInput("the outcome must have a value in each set: one set has none")
     return np.asarray(kept)
-
-
-# --- Means of synthetic sets ----------------------------------------------------------------------
-
-
-def means_of(session: FitSession, fit: PosteriorFit, n_draws: int, column: str) -> FloatArray:
-    """Mean of the outcome, or shares of its levels, in sets simulated from draws spread over the
-    kept ones, shape (n_draws, k)."""
-    kept = np.flatnonzero(fit.bounds.kept_draws)
-    places = np.linspace(0, kept.size - 1, min(n_draws, kept.size)).astype(np.intp)
-    rng = session.streams.generator("synthetic means")
-    tables = (session.bound.replicate(fit.draws, int(draw), rng) for draw in kept[places])
-    outcome = outcome_of(session.bound)
-    return np.array([outcome.averaged(table[column]) for table in tables])

@@ -16,7 +16,7 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.replicates import synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
-from pyhybrid.mechanisms import GivenWeights
+from pyhybrid.mechanisms import GivenWeights, PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
@@ -213,9 +213,9 @@ def scalar_fit(
     wanted = vector.bounds.overall
     start = vector.draws.warm_start()
     best: PosteriorFit | None = None
-    search = _WeightSearch(wanted=wanted, unweighted=unweighted_bound)
+    weights = _weights(wanted=wanted, unweighted=unweighted_bound)
+    weight = next(weights)
     for refit in range(1, _MOST_REFITS + 1):
-        weight = search.weight
         fit = session.fit(
             np.full(session.bound.n, weight),
             label=f"scalar weight {weight:.4g}",
@@ -226,38 +226,34 @@ def scalar_fit(
             best = fit
         if best is not None and (best.bounds.overall > NEAR * wanted or weight >= 1):
             return best, refit
-        search.update(bound)
+        tried, weight = weight, weights.send(bound)
     if best is None:
         raise SamplingError(
             f"no scalar weight that costs at most {wanted:.4g} was found in {_MOST_REFITS} "
-            f"refits, down to {weight:.2g}: give more draws, or leave out that scale and shift"
+            f"refits, down to {tried:.2g}: give more draws, or leave out that scale and shift"
         )
     return best, _MOST_REFITS
 
 
-class _WeightSearch:
-    """The next weight to try. While all cost too much steps double at least: where the posterior is
-    nearly the prior, a smaller weight widens it and the bound hardly falls. Between two ends: a
-    line in logarithms of both."""
-
-    def __init__(self, *, wanted: float, unweighted: float) -> None:
-        self.wanted, self.aim = wanted, (1 + NEAR) / 2 * wanted
-        self.weight = min(1.0, wanted / unweighted)
-        self.low: tuple[float, float] | None = None  # weight and bound
-        self.high = (1.0, unweighted)
-        self.step = 1.0
-
-    def update(self, bound: float) -> None:
-        """Set the next weight from the bound of `self.weight`."""
-        if bound <= self.wanted:
-            self.low = self.weight, bound
+def _weights(*, wanted: float, unweighted: float) -> Generator[float, float, None]:
+    """Weights to try, the next one for the bound that is sent of the last. While all cost too much
+    steps double at least: where the posterior is nearly the prior, a smaller weight widens it and
+    the bound hardly falls. Between two ends: a line in logarithms of both."""
+    aim, step = (1 + NEAR) / 2 * wanted, 1.0
+    weight = min(1.0, wanted / unweighted)
+    low: tuple[float, float] | None = None  # weight and bound
+    high = (1.0, unweighted)
+    while True:
+        bound = yield weight
+        if bound <= wanted:
+            low = weight, bound
         else:
-            self.high = self.weight, bound
-        if self.low is None:
-            self.step = min(self.aim / bound, self.step**2)
-            self.weight *= self.step
+            high = weight, bound
+        if low is None:
+            step = min(aim / bound, step**2)
+            weight *= step
         else:
-            self.weight = _between(self.low, self.high, self.aim)
+            weight = _between(low, high, aim)
 
 
 def _between(low: tuple[float, float], high: tuple[float, float], aim: float) -> float:
@@ -282,7 +278,8 @@ def _table_row(
 ) -> dict[str, Any]:
     """One row of the table; `beside` is the fit of LW at the same point, of SW alone."""
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
-    tables = _synthetic_sets(session, model, fit, n_synthetic)
+    weighted = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz")
+    tables = sets_without_charge(session, weighted, fit, n_synthetic)
     sets = [present(session.bound.numbers_of(table[column])) for table in tables]
     errors = np.abs(summaries(sets) - summaries(data))
     distances = {
@@ -309,11 +306,12 @@ def _table_row(
     }
 
 
-def _synthetic_sets(
-    session: FitSession, model: Model, fit: PosteriorFit, n_synthetic: int
+def sets_without_charge(
+    session: FitSession, mechanism: PseudoPosteriorMechanism, fit: PosteriorFit, n_synthetic: int
 ) -> list[pd.DataFrame]:
-    """The sets that a release of these weights would have, without its charge."""
-    stream = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz").stream()
+    """The synthesized columns of the sets that a release of `fit` would have, each from a draw of
+    its own; without the charge, which takes longer than all else after the fit."""
+    stream = mechanism.stream()
     tables = synthesize(
         session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=n_synthetic,
         n_draws_released=n_synthetic, streams=session.streams, stream=stream,
