@@ -142,7 +142,6 @@ EVERY_FOURTH = frozenset((
     "tests/security/test_released_form.py::test_the_form_is_that_of_the_declaration",
     "tests/security/test_streams.py::test_no_stream_of_a_release_serves_two_purposes",
     "tests/security/test_streams.py::test_same_seed_same_bytes",
-    "tests/tables/test_declared_range.py::test_no_released_value_leaves_its_declared_range",
 ))  # fmt: skip
 """Tests of many cases that take long together: `make test` runs one case of four."""
 
