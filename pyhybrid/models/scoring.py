@@ -17,7 +17,7 @@ from scipy import linalg, special
 from scipy.special import expit, logit
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, range_of
+from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, intercept_of, range_of
 
 _STEP = 1e-4
 _SMALLEST_PRECISION = 1e-6
@@ -163,7 +163,7 @@ class LinearScoring(Scoring):
             eta, u = near = fit_histogram(self.law, edges, counts, noise_sd, near)
             finer = self.law.finer_edges(*range_of(self.law, edges, eta, u))
             edges = edges if finer is None else finer
-        beta = _intercept(self.X, eta - float(self.offset.mean()))
+        beta = intercept_of(self.X, eta - float(self.offset.mean()))
         return beta if self.law.size is None else np.append(beta, u)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
@@ -172,16 +172,6 @@ class LinearScoring(Scoring):
         if self.law.size is not None:
             named[self.law.size] = np.array([self.law.size_at(float(theta[-1]))])
         return named
-
-
-def _intercept(X: FloatArray, eta: float) -> FloatArray:
-    """Coefficients (K,) whose linear predictor is about eta: the intercept's if there is one."""
-    ones = np.flatnonzero((X == 1).all(axis=0))
-    if ones.size:
-        beta = np.zeros(X.shape[1])
-        beta[ones[0]] = eta
-        return beta
-    return np.asarray(np.linalg.lstsq(X, np.full(len(X), eta), rcond=1e-8)[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -233,7 +223,7 @@ class CategoricalScoring(Scoring):
 
     def start(self, y: FloatArray, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         shares = _noisy_shares(noisy_counts(y, len(self.levels)), noise_sd)
-        columns = [_intercept(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
+        columns = [intercept_of(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
         return np.column_stack(columns).ravel()
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:

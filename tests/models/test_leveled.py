@@ -15,7 +15,7 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.initialization import rough_levels, rough_ordinal
+from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
@@ -200,11 +200,11 @@ def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("rough", [rough_levels, rough_ordinal])
-def test_the_rough_fit_ends_whatever_the_weights(rough: Any) -> None:
+@pytest.mark.parametrize("start", [start_of_levels, start_of_ordered])
+def test_the_start_ends_whatever_the_weights(start: Any) -> None:
     design = np.column_stack([np.ones(6), np.arange(6.0)])
     for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
-        found = rough(counts, design, np.array([10.0, 2.5]))
+        found = start(counts, design, np.array([10.0, 2.5]))
         assert all(np.isfinite(own).all() for own in found.values())
 
 

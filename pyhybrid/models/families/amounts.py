@@ -21,7 +21,7 @@ from pyhybrid.models.families.regression import (
 )
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import GridForm, NormalForm, PoissonForm
-from pyhybrid.models.initialization import quadratic
+from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
 from pyhybrid.models.two_block import BlockModel
 
@@ -169,8 +169,6 @@ def advice_on_unit(bound: Any) -> str:
 
 
 _FAR_FROM_PRIOR = 50
-_RIDGE = 0.1
-_ROUNDS = 3  # of least squares and sigma
 
 
 @dataclass(frozen=True)
@@ -227,27 +225,11 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
         form = super().grid_form(columns)
         return replace(form, min_sd=self.min_sd) if isinstance(form, NormalForm) else form
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """Least squares, with the ridge that a standard normal prior is."""
-        y = y - offset
-        total = float(weight.sum())
-        smallest = max(1e-6 * float(np.std(y)), 1e-150)
-        sd, center = 1.0, np.zeros(X.shape[1])
-        root = np.sqrt(weight)
-        for _ in range(_ROUNDS):
-            ridge = sd * np.sqrt(_RIDGE) * np.eye(X.shape[1])
-            rows = np.vstack([root[:, None] * X, ridge])
-            center = np.linalg.lstsq(rows, np.append(root * y, np.zeros(center.size)))[0]
-            sd = max(_deviation(weight, y - X @ center, X, _RIDGE * sd**2, total), smallest)
-        slope = weight * (y - X @ center) / sd**2
-        return {
-            **quadratic(X, center, slope, weight / sd**2),
-            "near": center,
-            "center_sigma": float(np.log(max(sd - self.min_sd, 0.1 * sd))),
-            "spread_sigma": float(1 / np.sqrt(2 * weight.sum() + 2)),
-        }
+        mode = mode_of(self.law, y, X, weight, offset)
+        return {**mode.hints(self.law, X), "near": mode.beta}
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "min_sd": float(self.min_sd)}
@@ -255,20 +237,6 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         super().check_outcome(design, index)
         refuse_outside(design, index, self.ends)
-
-
-def _deviation(
-    weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
-) -> float:
-    """Root mean square; where columns leave less than half of the records free, as many as are. Of
-    a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
-    for what one free record lacks."""
-    squares = float(weight @ residual**2)
-    if total >= 2 * X.shape[1]:
-        return float(np.sqrt(squares / total))
-    information = np.linalg.eigvalsh((X.T * weight) @ X)
-    free = total - float(np.sum(information / (information + ridge)))
-    return float(np.sqrt((squares + max(1 - free, 0.0)) / max(free, 1.0)))
 
 
 @dataclass(frozen=True)

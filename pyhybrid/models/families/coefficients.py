@@ -33,7 +33,7 @@ from pyhybrid.models.base import ReleasedByMechanism
 from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
-from pyhybrid.models.initialization import quadratic, rough_fit, sized_hints
+from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
 
@@ -157,14 +157,10 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     ) -> FloatArray:
         return self.draw(parameters, X @ parameters["beta"] + offset, rng)
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode, roughly; finite where predictors separate levels."""
-        if self.law.size is not None:
-            return sized_hints(self.law, y, X, weight, offset)
-        fit = rough_fit(y, X, weight, self.law.canonical, offset)
-        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+        return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix.columns, self.prior_scale, self.prior_scale_intercept)

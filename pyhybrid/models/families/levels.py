@@ -28,7 +28,8 @@ from pyhybrid.models.families.regression import (
     Positions,
 )
 from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.initialization import log_of_levels, rough_levels, rough_ordinal
+from pyhybrid.models.initialization import start_of_levels, start_of_ordered
+from pyhybrid.models.laws import log_of_levels
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
@@ -260,10 +261,10 @@ class Categorical(LevelModel):
                 places[at] = passed.sum(axis=1)
         return places
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        return dict(rough_levels(weight[:, None] * y, X, self.scales_of(X)))
+        return dict(start_of_levels(weight[:, None] * y, X, self.scales_of(X)))
 
 
 def _with_first(eta: FloatArray) -> FloatArray:
@@ -361,7 +362,7 @@ class Ordinal(LevelModel):
         threshold = parameters["threshold"] - parameters["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))
+        return dict(start_of_ordered(weight[:, None] * y, X, self.scales_of(X)))

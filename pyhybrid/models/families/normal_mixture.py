@@ -23,7 +23,6 @@ from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
 from pyhybrid.models.families.regression import BoundRegression, Offset, Parameters, Positions
 from pyhybrid.models.formula.design import Design
-from pyhybrid.privacy.censoring import Cap
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start with less
@@ -109,7 +108,7 @@ class MixtureRegression(TransformedModel):
         noise = rng.standard_normal(X.shape[0])
         return np.asarray(mean + offset + parameters["sigma"][component] * noise)
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
         fit = rough_mixture(y - offset, X, weight, self.n_components)
@@ -148,23 +147,6 @@ class BoundMixture(BoundRegression):
             "All chains of the mixture start around one rough fit: modes of the posterior that "
             "none of them reached are assumed to have no weight.",
         )
-
-    def stan_data(
-        self,
-        alpha: FloatArray,
-        *,
-        cap: float | Cap | None = None,
-        dispersion: float = 1.0,
-        emit_log_lik: bool = False,
-    ) -> dict[str, Any]:
-        data = super().stan_data(alpha, cap=cap, emit_log_lik=emit_log_lik)
-        if self.model.program != "default":
-            return data
-        for name in ("spread_sigma", "spread_ratio"):
-            data[name] = dispersion * data[name]
-        for name in ("information", "score"):  # inverse to the starts' variance
-            data[name] = data[name] / dispersion**2
-        return data
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels: seven

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import scipy
-from scipy.special import betaln, expit, logit, polygamma
 
 from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
@@ -25,7 +23,7 @@ from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, refuse_outside
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import BetaForm
-from pyhybrid.models.initialization import cholesky_or_diagonal
+from pyhybrid.models.initialization import mode_of, root_of_inverse
 from pyhybrid.models.laws import BetaLaw, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
@@ -95,7 +93,6 @@ class ProportionModel(BlockModel):
         )
 
 
-_RIDGE = 0.01
 _BY_ROW = ("y", "frequency", "weights", "reference")
 
 
@@ -156,27 +153,25 @@ class Beta(ProportionModel):
         beta1 = parameters["lambda"] * parameters["phi"]
         return rng.beta(beta1, parameters["lambda"] * (1 - parameters["phi"]), size=X.shape[0])
 
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        """The mode and its curvature, and the sums that stand for the records."""
-        total, ones = float(weight.sum()), float(weight @ np.log(y))
-        zeros = float(weight @ np.log1p(-y))
+        """The mode and a root of its covariance, and the sums that stand for the records."""
+        law = BetaLaw()
+        mode = mode_of(law, y, X, weight)
 
-        def loss(u: FloatArray) -> float:
-            phi, size = expit(u[0]), 0.1 + np.exp(np.clip(u[1], -30, 30))
-            a, b = size * phi, size * (1 - phi)
-            gain = (a - 1) * ones + (b - 1) * zeros - total * betaln(a, b)
-            return float(_RIDGE * (u @ u) - gain)
+        def gradient(at: FloatArray) -> FloatArray:
+            size = law.size_at(at[1])
+            by_eta, by_size = law.slopes(y, np.full(y.size, at[0]), size)
+            return np.array([weight @ by_eta, weight @ by_size * (size - law.floor)])
 
-        mean = float(np.clip(weight @ y / max(total, 1e-300), 1e-6, 1 - 1e-6))
-        fit = scipy.optimize.minimize(loss, np.array([logit(mean), 0.0]), method="BFGS")
+        center = np.append(mode.beta, mode.u)
         return {
-            "total_weight": total,
-            "sum_log": ones,
-            "sum_log1m": zeros,
-            "center": fit.x,
-            "factor": cholesky_or_diagonal(np.linalg.inv(_information(fit.x, total))),
+            "total_weight": float(weight.sum()),
+            "sum_log": float(weight @ np.log(y)),
+            "sum_log1m": float(weight @ np.log1p(-y)),
+            "center": center,
+            "factor": root_of_inverse(gradient, center),
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -184,18 +179,6 @@ class Beta(ProportionModel):
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data
-
-
-def _information(u: FloatArray, total: float) -> FloatArray:
-    """Fisher information of (logit phi, log(lambda - 0.1)) in `total` records, with the ridge."""
-    phi, excess = expit(u[0]), np.exp(np.clip(u[1], -30, 30))
-    size = 0.1 + excess
-    slope = size * phi * expit(-u[0])
-    jacobian = np.array([[slope, excess * phi], [-slope, excess * expit(-u[0])]])
-    shared = polygamma(1, size)
-    shapes = np.maximum(np.array([size * phi, size * expit(-u[0])]), 1e-8)
-    by_record = np.diag(polygamma(1, shapes)) - shared
-    return np.asarray(total * jacobian.T @ by_record @ jacobian + 2 * _RIDGE * np.eye(2))
 
 
 @dataclass(frozen=True)

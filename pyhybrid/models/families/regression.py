@@ -39,7 +39,7 @@ from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
-from pyhybrid.models.initialization import dispersed, rough_fits_of
+from pyhybrid.models.initialization import dispersed, starts_of
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
@@ -277,7 +277,7 @@ class RegressionModel(ABC):
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def rough_fit(
+    def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
         """Location and scale of the reparametrization; the posterior does not depend on them."""
@@ -468,8 +468,8 @@ class BoundRegression:
     def _hints(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
     ) -> dict[str, Any]:
-        with rough_fits_of(self.predictors):
-            return self.model.rough_fit(y, X, weight, offset)
+        with starts_of(self.predictors):
+            return self.model.start(y, X, weight, offset)
 
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
