@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.default_model import DefaultModel, default_name
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
@@ -31,7 +30,6 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "StanModel",
-    "SurveyWeighted",
     "default_name",
 ]
 

@@ -11,10 +11,11 @@ import pandas as pd
 
 from pyhybrid.models.columns.support import check_many_counts
 from pyhybrid.models.families.counts import NegativeBinomial
-from pyhybrid.models.families.regression import WIDE
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import divided, parse_formula
 from pyhybrid.models.formula.values import kind_of
+
+_WIDE = 100  # spread of a predictor from which on other units are better
 
 
 @dataclass(frozen=True)
@@ -62,5 +63,5 @@ def in_units(formula: str, df: pd.DataFrame) -> str:
     levels, and nothing of one of shares of a thousandth."""
     reads = df[list(parse_formula(formula, df).predictors)]
     spread = reads.select_dtypes("number", exclude="timedelta").std().items()
-    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / WIDE or WIDE <= sd < np.inf}
+    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / _WIDE or _WIDE <= sd < np.inf}
     return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,13 @@ from pyhybrid.engines.programs import (
     declared_names,
     modern_arrays,
     parameter_names,
+    with_large_weights,
 )
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
+from pyhybrid.models.columns.support import check_decimals, in_form_of
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.privacy.censoring import Cap
-from pyhybrid.privacy.log_lik import LogLik
 
 DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
 Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]
@@ -42,7 +43,6 @@ _SINGLE_RECORDS = 3  # whose weights are changed alone
 _TOLERANCE = 1e-7  # relative to the log densities compared
 _LARGEST = 1e12  # beyond this size, rounding hides a record's term
 _ROUNDING = 1e-9  # of the log of a probability of 1
-_BLOCK_ELEMENTS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +152,11 @@ class StanModel:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
 
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values; None if it is read from the data."""
+        return self.decimals
+
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column, if decimals are given."""
         return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
@@ -208,28 +213,19 @@ class StanModel:
         return bound
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundStanModel:
-    """A user's program joined to a table, a `BoundModel`. Confidential."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundStanModel(BoundModel):
+    """A user's program joined to a table. Confidential."""
 
     model: StanModel
-    table: pd.DataFrame
     design: Design | None = None
-    blocks: ClassVar[tuple[()]] = ()
-    first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
-    grid_form: ClassVar[None] = None
-    takes_center: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
 
     @property
     def program(self) -> StanProgram:
-        return self.model.source
-
-    @property
-    def n(self) -> int:
-        return len(self.table)
+        return self.model.source if self.survey is None else with_large_weights(self.model.source)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
@@ -237,28 +233,17 @@ class BoundStanModel:
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        coded = () if self.design is None else self.design.predictors
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+        weights = () if self.survey is None else (self.survey.column,)
+        return tuple(dict.fromkeys((*self._reads, *weights)))
 
     @property
-    def design_columns(self) -> tuple[str, ...]:
-        coded = () if self.design is None else self.design.columns
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+    def _reads(self) -> tuple[str, ...]:
+        coded = () if self.design is None else self.design.predictors
+        return (*coded, *self.model.predictors)
 
     @property
     def matrix(self) -> Matrix | None:
         return self.design
-
-    @property
-    def outcome(self) -> FloatArray:
-        return self.numbers_of(self.table[self.model.outcome])
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        return column.to_numpy(dtype=np.float64)
-
-    @property
-    def density_above_one(self) -> bool:
-        return self.model.density_above_one
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
@@ -267,7 +252,8 @@ class BoundStanModel:
     @property
     def data_dependent(self) -> tuple[str, ...]:
         terms = () if self.design is None else self.design.data_dependent
-        return (*terms, "the data of the Stan program")
+        weights = () if self.survey is None else self.survey.data_dependent
+        return (*terms, "the data of the Stan program", *weights)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -276,19 +262,9 @@ class BoundStanModel:
             "parameters. The user answers for the rest: that the prior and a record's log_lik read "
             "no other record's outcome, and that replicates are made from a released draw and "
             "columns that are released.",
+            "The user states that no density of the program exceeds 1.",
         )
-        if self.density_above_one:
-            return facts
-        return (*facts, "The user states that no density of the program exceeds 1.")
-
-    @property
-    def decimals_given(self) -> bool:
-        return self.model.decimals is not None
-
-    @cached_property
-    def decimals(self) -> int | None:
-        given = self.model.decimals
-        return decimals_of(self.outcome) if given is None else given
+        return (*facts[: 1 if self.density_above_one else 2], *super().assumptions)
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -303,13 +279,13 @@ class BoundStanModel:
                 "censoring needs a built-in model: what a StanModel's program does is not known, "
                 "so that no charge of it is strict; choose a mechanism with weights"
             )
-        return self.data(alpha)
+        return self.data(self.under_survey(alpha, None)[0])
 
     def data(self, alpha: FloatArray | float, table: pd.DataFrame | None = None) -> dict[str, Any]:
         """Data block under weights `alpha`, one for all or (n,), from the bound table or another
         with the same rows."""
         table = self.table if table is None else table
-        shown = table[[*self.predictors, self.model.outcome]].reset_index(drop=True)
+        shown = table[[*dict.fromkeys(self._reads), self.model.outcome]].reset_index(drop=True)
         declared = declared_names(self.program, "data")
         available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
         if self.design is not None:
@@ -345,16 +321,13 @@ class BoundStanModel:
             )
         return given
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.row_of)
-
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned."""
         log_lik = draws.flat("log_lik")
         _check_log_lik(self, log_lik, draws.n_draws)
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.n, size):
-            yield log_lik[:, start : start + size]
+        size = max(1, BLOCK_ELEMENTS // draws.n_draws)
+        for rows in (slice(start, start + size) for start in range(0, self.n, size)):
+            terms = log_lik[:, rows]
+            yield terms if self.survey is None else terms * self.survey.weight[rows]
 
     def monitored(self, draws: Draws) -> dict[str, FloatArray]:
         """Parameters, or what the user named, and the sum of log_lik."""

@@ -160,7 +160,7 @@ def test_sets_from_one_draw_differ() -> None:
 def test_survey_weights_above_one_are_taken() -> None:
     table = _table().assign(w=np.linspace(0.2, 1.9, 60).round(2))
     text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
-    bound = ph.models.SurveyWeighted(_model(text), "w").bind(table)
+    bound = ph.Unweighted(_model(text), design="w").bind(table)
     data = bound.stan_data(np.ones(60))
     assert max(data["weights"]) > 1
     assert np.isfinite(ProgramAtPoints(bound.program, data).log_density(np.zeros((1, 1)))).all()

@@ -151,23 +151,6 @@ class BoundedModel(BlockModel):
         return max(low, self.ends[0]), min(high, self.ends[1])
 
 
-def advice_on_unit(bound: Any) -> str:
-    """What to say of a `NormalRegression` joined to a table whose values are far from what its
-    priors expect: they pull it towards 0, or the posterior has several modes; else empty."""
-    if bound.blocks:
-        bound = bound.blocks[-1].bound
-    model = getattr(bound, "model", None)
-    if not isinstance(model, NormalRegression) or model.transform != "identity":
-        return ""
-    size = float(np.median(np.abs(bound.design.y)))
-    if size <= _FAR_FROM_PRIOR * model.unit * (model.intercept_prior_sd or 1.0):
-        return ""
-    return (
-        f"outcome {bound.design.outcome!r} is about {size:.1g}, and the priors expect values of "
-        f"about {model.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
-    )
-
-
 _FAR_FROM_PRIOR = 50
 
 
@@ -233,6 +216,17 @@ class NormalRegression(LinearModel, BoundedModel, TransformedModel):
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         return {**data, "min_sd": float(self.min_sd)}
+
+    def advice(self, design: Design) -> str:
+        """Values far from what the priors expect are pulled towards 0, or have several modes."""
+        size = float(np.median(np.abs(design.y)))
+        expected = self.unit * (self.intercept_prior_sd or 1.0)
+        if self.transform != "identity" or size <= _FAR_FROM_PRIOR * expected:
+            return ""
+        return (
+            f"outcome {design.outcome!r} is about {size:.1g}, and the priors expect values of "
+            f"about {self.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
+        )
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         super().check_outcome(design, index)

@@ -45,24 +45,15 @@ class BoundManyLevels(BoundLevels):
         """Number of levels C."""
         return len(self.levels.values)
 
-    @property
-    def n_parameters(self) -> int:
-        K, beside = len(self.design.columns), self.n_levels - 1
-        return K * beside if isinstance(self.model, Categorical) else K + beside
-
     @cached_property
     def rows(self) -> Rows:
-        code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
-        _, first, row_of = np.unique(code, return_index=True, return_inverse=True)
-        frequency = np.bincount(row_of).astype(np.float64)
-        return Rows(first=first, row_of=row_of, frequency=frequency)
-
-    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["offsets"]
-        return {**super()._shaped(data), "n_levels": self.n_levels}
+        """Distinct rows, those of the same predictors together."""
+        return self._in_order(super().rows)
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
-        rows = super().stan_rows(alpha, unit)
+        return self._in_order(super().stan_rows(alpha, unit))
+
+    def _in_order(self, rows: Rows) -> Rows:
         order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
         return Rows(
             first=rows.first[order],
@@ -70,28 +61,30 @@ class BoundManyLevels(BoundLevels):
             frequency=rows.frequency[order],
         )
 
+    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
+        del data["offsets"]
+        return {**super()._shaped(data), "n_levels": self.n_levels}
+
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
 
-    def _hints(
+    def _start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
     ) -> dict[str, Any]:
-        """By distinct predictors: the rough fit gets the shares of the levels (d, C)."""
+        """From the weights of the levels (d, C) by distinct predictors."""
         designs = distinct_rows(X)
         counts = np.zeros((designs.first.size, self.n_levels))
         np.add.at(counts, (designs.row_of, y.astype(np.intp)), weight)
-        total = counts.sum(axis=1)
-        shares = counts / np.where(total > 0, total, 1.0)[:, None]
-        return super()._hints(shares, X[designs.first], total, offset[designs.first])
+        return self.model.start(counts, X[designs.first], weight, offset)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
+        X = self.design.X[self.rows.first]
         starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
         size = max(1, _BLOCK_ELEMENTS // (draws.n_draws * self.n_levels))
-        ends = [*starts[size::size], y.size]
+        ends = [*starts[size::size], len(X)]
         for start, end in zip(starts[::size], ends, strict=True):
-            yield self.model.log_lik(parameters, y[start:end], X[start:end])
+            yield self.terms(parameters, slice(start, end))
 
 
 @dataclass(frozen=True)
@@ -264,7 +257,7 @@ class Categorical(LevelModel):
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        return dict(start_of_levels(weight[:, None] * y, X, self.scales_of(X)))
+        return dict(start_of_levels(y, X, self.scales_of(X)))
 
 
 def _with_first(eta: FloatArray) -> FloatArray:
@@ -365,4 +358,4 @@ class Ordinal(LevelModel):
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
     ) -> dict[str, Any]:
-        return dict(start_of_ordered(weight[:, None] * y, X, self.scales_of(X)))
+        return dict(start_of_ordered(y, X, self.scales_of(X)))

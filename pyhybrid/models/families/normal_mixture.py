@@ -136,14 +136,11 @@ class BoundMixture(BoundRegression):
     model: MixtureRegression
 
     @property
-    def n_parameters(self) -> int:
-        return self.model.n_components * (len(self.design.columns) + 2)
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         if self.model.n_components == 1:
-            return ()
+            return super().assumptions
         return (
+            *super().assumptions,
             "All chains of the mixture start around one rough fit: modes of the posterior that "
             "none of them reached are assumed to have no weight.",
         )

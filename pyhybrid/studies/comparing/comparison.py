@@ -27,7 +27,6 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.survey_weighted import without_survey
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
 
@@ -139,10 +138,10 @@ def compare(
     ----------
     [V25] sec. 2 and 3; [S22] sec. 5.2.
     """
-    model = _checked_model(mechanisms)
+    first = _checked_first(mechanisms)
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
-    session = open_session(model.bind(df), **options)
+    session = open_session(first.bind(df), **options)
     releases = {
         name: mechanism.release_from(
             replace(session, progress=named_progress(session.progress, name)),
@@ -182,8 +181,8 @@ def synthetic_means(comparison: Comparison, *, n_draws: int | None = None) -> di
     }
 
 
-def _checked_model(mechanisms: Any) -> Any:
-    """The model that all mechanisms share."""
+def _checked_first(mechanisms: Any) -> Any:
+    """The first mechanism, whose model and survey weights all share."""
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
@@ -197,12 +196,13 @@ def _checked_model(mechanisms: Any) -> Any:
             raise InvalidInput(
                 f"mechanisms[{name!r}] must be a mechanism: found {type(mechanism).__name__}"
             )
-        if mechanism.model != mechanisms[first].model:
+        same = mechanisms[first]
+        if mechanism.model != same.model or mechanism.design != same.design:
             raise InvalidInput(
-                f"all mechanisms must be over one model: {first!r} has {mechanisms[first].model}, "
+                f"all mechanisms must be over one model and design: {first!r} has {same.model}, "
                 f"{name!r} {mechanism.model}"
             )
-    return mechanisms[first].model
+    return mechanisms[first]
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
@@ -313,12 +313,9 @@ def outcome_of(bound: BoundModel) -> Outcome:
     return Outcome(bound=bound, shares=shares, missing=bool(np.isnan(values).any()))
 
 
-def levels_of_outcome(bound: Any) -> tuple[Any, ...] | None:
+def levels_of_outcome(bound: BoundModel) -> tuple[Any, ...] | None:
     """Values of an outcome of levels, in the order of their places; None for numbers."""
-    plain = without_survey(bound)
-    amounts = getattr(plain, "amounts", None)
-    with_levels = amounts[0].part.bound if amounts else plain
-    levels = getattr(with_levels, "levels", None)
+    levels = bound.levels
     return None if levels is None else tuple(levels.values)
 
 
