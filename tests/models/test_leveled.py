@@ -165,7 +165,7 @@ def test_log_likelihood_far_out(model: Any, at: dict[str, Any], expected: Any) -
     """Of one record at each level."""
     at = {name: np.array(values) for name, values in at.items()}
     n = len(expected[0])
-    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)))
+    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)), 0)
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-12)
 
 

@@ -20,8 +20,8 @@ from tests.refusals import refuses
 def test_negative_binomial_tends_to_poisson() -> None:
     y, X = np.arange(20.0), np.ones((20, 1))
     beta = np.array([[1.0], [2.5]])
-    nb = ph.NegativeBinomial("y ~ 1").log_lik({"beta": beta, "phi": np.full(2, 1e13)}, y, X)
-    poisson = ph.Poisson("y ~ 1").log_lik({"beta": beta}, y, X)
+    nb = ph.NegativeBinomial("y ~ 1").log_lik({"beta": beta, "phi": np.full(2, 1e13)}, y, X, 0)
+    poisson = ph.Poisson("y ~ 1").log_lik({"beta": beta}, y, X, 0)
     np.testing.assert_allclose(nb, poisson, atol=1e-10)
     np.testing.assert_allclose(poisson, stats.poisson.logpmf(y, np.exp(beta)), rtol=1e-12)
 
@@ -62,7 +62,7 @@ def test_chains_start_at_the_maximum_of_the_likelihood(name: str, visits: pd.Dat
     of_family = getattr(sm.families, family["family"])
     link = sm.families.links.Log() if name == "Gamma" else None
     fit = sm.GLM(y, X, family=of_family() if link is None else of_family(link=link)).fit()
-    hints = bound.model.start(y, X, np.ones(y.size))
+    hints = bound.model.start(y, X, np.ones(y.size), 0.0)
     root = hints["information_root"]
     center = np.linalg.solve(root @ root.T, hints["score"])
     np.testing.assert_allclose(center, fit.params, atol=0.02)
@@ -75,7 +75,7 @@ def test_the_start_of_a_negative_binomial_has_its_dispersion(visits: pd.DataFram
     bound = ph.NegativeBinomial("visits ~ I(age / 50)").bind(visits)
     y, X = bound.design.y, bound.design.X
     fit = sm.NegativeBinomial(y, X).fit(disp=0)
-    hints = bound.model.start(y, X, np.ones(y.size))
+    hints = bound.model.start(y, X, np.ones(y.size), 0.0)
     root = hints["information_root"]
     center = np.linalg.solve(root @ root.T, hints["score"])
     np.testing.assert_allclose(center, fit.params[:2], atol=0.01)
@@ -125,7 +125,7 @@ def test_replicates_from_an_impossible_mean_are_refused() -> None:
     bound = ph.Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 2]}))
     with pytest.raises(SamplingError, match="mean is out of range"):
         bound.model.draw_outcome(
-            {"beta": np.array([50.0])}, bound.design.X, np.random.default_rng(1)
+            {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
         )
 
 

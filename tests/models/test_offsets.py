@@ -85,9 +85,9 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     rng = np.random.default_rng
     made = bound.replicate(draws, 7, rng(1), given).to_numpy()[:, 0]
     offset = np.full(40_000, np.log(5))
-    expected = bound.model.draw_outcome(parameters, bound.design.X, rng(1), offset)
+    expected = bound.model.draw_outcome(parameters, bound.design.X, offset, rng(1))
     np.testing.assert_allclose(made, bound.model.from_support(expected, bound.decimals))
-    own = bound.model.draw_outcome(parameters, bound.design.X, rng(1), bound.design.offset)
+    own = bound.model.draw_outcome(parameters, bound.design.X, bound.design.offset, rng(1))
     assert expected.mean() > own.mean()
 
 

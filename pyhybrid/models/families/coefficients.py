@@ -30,7 +30,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
-from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
 from pyhybrid.models.initialization import mode_of
@@ -143,23 +143,13 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
         """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
         return self.law.draw(eta, float(self._size(parameters)), rng)
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
-        return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        return self.log_density(at, y, at["beta"] @ X.T + offset)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        return self.draw(parameters, X @ parameters["beta"] + offset, rng)
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        return self.draw(at, X @ at["beta"] + offset, rng)
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:

@@ -23,9 +23,11 @@ from pyhybrid.models.columns.form import (
 from pyhybrid.models.families.bernoulli import BoundLevels, Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import prior_scales
 from pyhybrid.models.families.regression import (
+    Hints,
     Offset,
     Parameters,
     Positions,
+    Rng,
 )
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
@@ -223,40 +225,30 @@ class Categorical(LevelModel):
             X=matrix.X, columns=matrix.columns, levels=levels, prior_sd=scales
         )
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         rows = distinct_rows(X)
-        eta = _with_first(np.matmul(X[rows.first], parameters["beta"]))
+        eta = _with_first(np.matmul(X[rows.first], at["beta"]))
         total = logsumexp(eta, axis=2)
         row_of = np.broadcast_to(rows.row_of, y.shape)
         return np.asarray(eta[:, row_of, y.astype(np.intp)] - total[:, row_of])
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         rows = distinct_rows(X)
         drawn = rng.random((X.shape[0],))
         places = np.empty(X.shape[0])
-        width = parameters["beta"].shape[1] + 1
+        width = at["beta"].shape[1] + 1
         for block in _blocks(rows.first.size, width):
-            eta = _with_first(X[rows.first[block]] @ parameters["beta"])
+            eta = _with_first(X[rows.first[block]] @ at["beta"])
             total: FloatArray = np.asarray(logsumexp(eta, axis=1, keepdims=True))
             below: FloatArray = np.exp(eta - total).cumsum(axis=1)
             here = np.flatnonzero((rows.row_of >= block.start) & (rows.row_of < block.stop))
             for few in _blocks(here.size, width):
-                at = here[few]
-                passed = drawn[at, None] >= below[rows.row_of[at] - block.start, :-1]
-                places[at] = passed.sum(axis=1)
+                k = here[few]
+                passed = drawn[k, None] >= below[rows.row_of[k] - block.start, :-1]
+                places[k] = passed.sum(axis=1)
         return places
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         return dict(start_of_levels(y, X, self.scales_of(X)))
 
 
@@ -336,26 +328,16 @@ class Ordinal(LevelModel):
             prior_sd=scales[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         """log P(y), shape (S, b), in nats; y are places from 0, beta[0] = -threshold[0]."""
-        threshold = parameters["threshold"] - parameters["threshold"][:, :1]
-        eta = np.broadcast_to(parameters["beta"] @ X.T, (len(threshold), y.size))
+        threshold = at["threshold"] - at["threshold"][:, :1]
+        eta = np.broadcast_to(at["beta"] @ X.T, (len(threshold), y.size))
         return log_of_levels(y.astype(np.intp), threshold, eta)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        latent = X @ parameters["beta"] + rng.logistic(size=X.shape[0])
-        threshold = parameters["threshold"] - parameters["threshold"][0]
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        latent = X @ at["beta"] + rng.logistic(size=X.shape[0])
+        threshold = at["threshold"] - at["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         return dict(start_of_ordered(y, X, self.scales_of(X)))

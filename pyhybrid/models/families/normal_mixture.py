@@ -21,7 +21,14 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
-from pyhybrid.models.families.regression import BoundRegression, Offset, Parameters, Positions
+from pyhybrid.models.families.regression import (
+    BoundRegression,
+    Hints,
+    Offset,
+    Parameters,
+    Positions,
+    Rng,
+)
 from pyhybrid.models.formula.design import Design
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
@@ -82,11 +89,9 @@ class MixtureRegression(TransformedModel):
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "n_components": self.n_components}
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
-        beta, sigma = parameters["beta"], parameters["sigma"]  # (S, K, C), (S, C)
-        constant = parameters["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        beta, sigma = at["beta"], at["sigma"]  # (S, K, C), (S, C)
+        constant = at["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
         total = None
         for k in range(sigma.shape[1]):
             z = (y - offset - beta[:, :, k] @ X.T) / sigma[:, k, None]
@@ -94,23 +99,15 @@ class MixtureRegression(TransformedModel):
             total = component if total is None else np.logaddexp(total, component)
         return np.asarray(total)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of t(y), shape (n,): a component for each record, then its normal."""
-        proportion = np.exp(parameters["log_proportion"])
+        proportion = np.exp(at["log_proportion"])
         component = rng.choice(proportion.size, size=X.shape[0], p=proportion / proportion.sum())
-        mean = np.einsum("nk,kn->n", X, parameters["beta"][:, component])
+        mean = np.einsum("nk,kn->n", X, at["beta"][:, component])
         noise = rng.standard_normal(X.shape[0])
-        return np.asarray(mean + offset + parameters["sigma"][component] * noise)
+        return np.asarray(mean + offset + at["sigma"][component] * noise)
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
@@ -155,7 +152,7 @@ class BoundMixture(BoundRegression):
         rows = [order[round(q * (order.size - 1))] for q in _ROWS_MONITORED]
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         densities = [
-            self.model.log_lik(parameters, points, x[None])
+            self.model.log_lik(parameters, points, x[None], 0)
             for x in np.vstack([X.mean(axis=0), X[rows]])
         ]
         return {"log_density": np.hstack(densities).reshape(*draws.divergent.shape, -1)}

@@ -134,6 +134,8 @@ def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, Floa
 
 
 Parameters = Mapping[str, FloatArray]
+Hints = dict[str, Any]
+Rng = np.random.Generator
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
 Positions = npt.NDArray[np.intp]
@@ -263,25 +265,15 @@ class RegressionModel(ABC):
         """Raise InvalidInput, naming the first row, for outcomes outside the support."""
 
     @abstractmethod
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
 
     @abstractmethod
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         """Location and scale of the reparametrization; the posterior does not depend on them."""
 
     def scoring(self, matrix: Matrix) -> Scoring:
@@ -507,7 +499,7 @@ class BoundRegression(BoundModel):
 
         def outcomes_of(rows: Any) -> FloatArray:
             chosen = rows if places is None else places[rows]
-            values = self.model.draw_outcome(parameters, own.X[chosen], rng, own.offset[chosen])
+            values = self.model.draw_outcome(parameters, own.X[chosen], own.offset[chosen], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
