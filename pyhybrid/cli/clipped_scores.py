@@ -23,8 +23,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.mechanisms.clipped_scores import ClippedScores
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
+from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of
-from pyhybrid.models.suggest import suggest_model
 from pyhybrid.privacy.conversions import epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.ledger import Ledger

@@ -50,12 +50,10 @@ class StanModel:
     """A user's Stan program as a synthesizer, for local charges.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
-    log-likelihood by its weight. ``log_lik`` in its generated quantities has the same
-    log-likelihoods without weights, one per record in the order of the table. When a table is
-    bound, the program's log density is compared with log_lik at random parameters: it must move by
-    log_lik times weight. Nothing else of the program is checked beyond what `predict` says, so that
-    no charge is strict, and the charge states what the user answers for. Censoring needs a built-in
-    model.
+    log-likelihood by its weight; ``log_lik`` in its generated quantities has the same
+    log-likelihoods without weights, in the order of the table. When a table is bound, the log
+    density must move by log_lik times weight at random parameters. The charge states what the user
+    answers for beyond that, and is not strict. Censoring needs a built-in model.
 
     Parameters
     ----------
@@ -64,16 +62,16 @@ class StanModel:
     outcome : str
         The sensitive column that replicates replace.
     predict : str or callable
-        How a replicate of the outcome is made: the name of a generated quantity with one value per
-        record, or ``predict(parameters, df, rng)``, which gets the program's variables at one draw
-        by name, the table without its outcome and a random generator, and returns an array of shape
-        (n,). Replicates are made from data in which the records' outcomes have changed places; a
-        generated quantity that moves with them is refused.
+        The name of a generated quantity with one value per record, or ``predict(parameters, df,
+        rng)``, which gets the program's variables at one draw by name, the table without its
+        outcome and a random generator, and returns an array of shape (n,). Replicates are made from
+        data in which the records' outcomes have changed places; a generated quantity that moves
+        with them is refused.
     data : mapping or callable
-        The rest of the data block. A mapping holds constants; values by record come from a function
-        of the table, which gets the outcome and the predictors. ``weights`` comes from pyhybrid,
-        and so do ``n``, ``y`` (the outcome), ``K`` and ``X`` (the design matrix of `formula`) where
-        the program declares them and `data` does not give them.
+        The rest of the data block: constants, or a function of the table, which gets the outcome
+        and the predictors. ``weights`` comes from pyhybrid, and so do ``n``, ``y`` (the outcome),
+        ``K`` and ``X`` (the design matrix of `formula`) where the program declares them and `data`
+        does not give them.
     formula : str, optional
         As in R, with the outcome on its left.
     predictors : tuple of str
@@ -83,9 +81,8 @@ class StanModel:
         False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
         they cost half as much. A log_lik above 0 is then refused.
     monitored : tuple of str, optional
-        Variables that must have converged; the program's parameters if omitted. Where component
-        labels can switch, give variables that do not depend on them. The sum of log_lik is
-        monitored in any case.
+        Variables that must have converged, beside the sum of log_lik; the program's parameters if
+        omitted. Where component labels can switch, give variables that do not depend on them.
     decimals : int, optional
         Number of decimals of released values, 0 to 15; read from the data if omitted.
 
@@ -111,16 +108,17 @@ class StanModel:
         check_decimals(self.decimals)
         if isinstance(self.predictors, str) or not all(isinstance(n, str) for n in self.predictors):
             raise InvalidInput(f"predictors must be a tuple of names: found {self.predictors!r}")
-        if not (callable(self.data) or isinstance(self.data, Mapping)):
-            raise InvalidInput(
-                "data must be a mapping or a function of the table: found "
-                f"{type(self.data).__name__}"
-            )
-        if not (callable(self.predict) or isinstance(self.predict, str)):
-            raise InvalidInput(
-                "predict must name a generated quantity, or be a function of (parameters, df, "
-                f"rng): found {type(self.predict).__name__}"
-            )
+        for name, kind, must in (
+            ("data", Mapping, "be a mapping or a function of the table"),
+            (
+                "predict",
+                str,
+                "name a generated quantity, or be a function of (parameters, df, rng)",
+            ),
+        ):
+            value = getattr(self, name)
+            if not (callable(value) or isinstance(value, kind)):
+                raise InvalidInput(f"{name} must {must}: found {type(value).__name__}")
         if "weights" not in declared_names(self.source, "data"):
             raise InvalidInput(
                 f"program {self.source.name!r} must declare weights in its data block, e.g. "
@@ -175,35 +173,27 @@ class StanModel:
         }
 
     def bind(self, df: pd.DataFrame) -> BoundStanModel:
-        """Check `df` and the program on it, and join them.
-
-        Raises
-        ------
-        InvalidInput
-            For an outcome that is missing or not numeric, predictors that are no columns, a formula
-            that cannot be evaluated or has another outcome, a program that does not compile (with
-            the compiler's message) or does not take the data, whose log_lik has another length,
-            whose weights do not act, or whose replicates read the outcome.
-        EngineUnavailable
-            Without stanli, which the check needs whichever engine samples.
-        """
+        """Check `df` and the program on it, and join them; InvalidInput for what `read_design`
+        refuses, for a program that does not compile (with the compiler's message) or does not take
+        the data, whose weights do not act, or whose replicates read the outcome. The check needs
+        stanli whichever engine samples."""
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
-        if design.outcome != self.outcome:
-            raise InvalidInput(
-                f"formula must have the outcome {self.outcome!r} on its left: found "
-                f"{design.outcome!r}"
-            )
-        if design.has_offset:
-            raise InvalidInput(
-                f"formula gives a program its design matrix X alone: found offset() in "
-                f"{self.formula!r}; hand the exposure over in data= and name its column in "
-                "predictors="
-            )
-        unknown = [name for name in self.predictors if name not in df.columns]
-        if unknown:
-            raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")
-        if self.outcome in self.predictors:
-            raise InvalidInput(f"outcome {self.outcome!r} must not be among the predictors")
+        unknown = next((name for name in self.predictors if name not in df.columns), None)
+        rules = (
+            (design.outcome == self.outcome,
+             f"formula must have the outcome {self.outcome!r} on its left: found "
+             f"{design.outcome!r}"),
+            (not design.has_offset,
+             "formula gives a program its design matrix X alone: found offset() in "
+             f"{self.formula!r}; hand the exposure over in data= and name its column in "
+             "predictors="),
+            (unknown is None, f"predictors must be columns of the data: {unknown!r} is not"),
+            (self.outcome not in self.predictors,
+             f"outcome {self.outcome!r} must not be among the predictors"),
+        )  # fmt: skip
+        for holds, message in rules:
+            if not holds:
+                raise InvalidInput(message)
         bound = BoundStanModel(
             model=self, table=df, design=None if self.formula is None else design
         )
@@ -354,11 +344,19 @@ class BoundStanModel(BoundModel):
         at = ProgramAtPoints(self.program, self.data(1.0, shuffled))
         quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
         if isinstance(predict, str):
-            values: Any = _named(self, quantities, predict)[0]
+            values: Any = self.named(quantities, predict)[0]
         else:
             parameters = {key: v[0] for key, v in quantities.items() if key != "log_lik"}
             values = predict(parameters, table.drop(columns=name, errors="ignore"), rng)
         return self._released(values).to_frame()
+
+    def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
+        """The generated quantity that `predict` names, (S, n)."""
+        if predict not in quantities:
+            raise InvalidInput(
+                f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
+            )
+        return quantities[predict]
 
     def _released(self, values: Any) -> pd.Series:
         """What `predict` made, as a column in the form of what is released."""
@@ -383,15 +381,6 @@ def _with_outcomes_shuffled(
     places = rng.permutation(len(table))
     shuffled: pd.DataFrame = table.assign(**{str(outcome.name): outcome.array[places]})
     return shuffled
-
-
-def _named(bound: BoundStanModel, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
-    """The generated quantity that `predict` names, (S, n)."""
-    if predict not in quantities:
-        raise InvalidInput(
-            f"predict must be a variable of program {bound.program.name!r}: {predict!r} is not"
-        )
-    return quantities[predict]
 
 
 def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
@@ -448,21 +437,17 @@ def check_weights_act(bound: BoundStanModel) -> None:
                 "and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
                 "same term as in log_lik"
             )
-    if isinstance(bound.model.predict, str):
-        _check_outcome_unread(bound, points, _named(bound, quantities, bound.model.predict))
-
-
-def _check_outcome_unread(
-    bound: BoundStanModel, points: FloatArray, replicates: FloatArray
-) -> None:
-    """Refuse replicates (S, n) that change when the outcomes change places."""
-    outcome, predict = bound.table[bound.model.outcome], str(bound.model.predict)
-    shuffled = _with_outcomes_shuffled(bound.table, outcome, np.random.default_rng(_SEED))
-    other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
-    again = other.quantities(points, seed=_SEED)[predict]
-    if not np.array_equal(replicates, again, equal_nan=True):
-        raise InvalidInput(
-            f"{predict!r} of program {bound.program.name!r} must not read the confidential "
-            "outcome: it changes when outcomes change places; draw it from parameters and "
-            "predictors alone, before other random numbers of generated quantities"
+    predict = bound.model.predict
+    if isinstance(predict, str):
+        replicates = bound.named(quantities, predict)
+        shuffled = _with_outcomes_shuffled(
+            bound.table, bound.table[bound.model.outcome], np.random.default_rng(_SEED)
         )
+        other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
+        again = other.quantities(points, seed=_SEED)[predict]
+        if not np.array_equal(replicates, again, equal_nan=True):
+            raise InvalidInput(
+                f"{predict!r} of program {name!r} must not read the confidential outcome: it "
+                "changes when outcomes change places; draw it from parameters and predictors alone,"
+                " before other random numbers of generated quantities"
+            )
