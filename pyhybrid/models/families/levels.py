@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput
@@ -233,19 +233,10 @@ class Categorical(LevelModel):
         return np.asarray(eta[:, row_of, y.astype(np.intp)] - total[:, row_of])
 
     def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
-        rows = distinct_rows(X)
-        drawn = rng.random((X.shape[0],))
-        places = np.empty(X.shape[0])
-        width = at["beta"].shape[1] + 1
-        for block in _blocks(rows.first.size, width):
-            eta = _with_first(X[rows.first[block]] @ at["beta"])
-            total: FloatArray = np.asarray(logsumexp(eta, axis=1, keepdims=True))
-            below: FloatArray = np.exp(eta - total).cumsum(axis=1)
-            here = np.flatnonzero((rows.row_of >= block.start) & (rows.row_of < block.stop))
-            for few in _blocks(here.size, width):
-                k = here[few]
-                passed = drawn[k, None] >= below[rows.row_of[k] - block.start, :-1]
-                places[k] = passed.sum(axis=1)
+        drawn, places = rng.random((X.shape[0],)), np.empty(X.shape[0])
+        for rows in _blocks(X.shape[0], at["beta"].shape[1] + 1):
+            below = softmax(_with_first(X[rows] @ at["beta"]), axis=1).cumsum(axis=1)
+            places[rows] = (drawn[rows, None] >= below[:, :-1]).sum(axis=1)
         return places
 
     def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
