@@ -12,7 +12,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.initialization import start_of_levels
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_below
-from tests.refusals import refuses
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -130,31 +129,3 @@ def test_a_declared_level_that_no_category_has_can_be_released() -> None:
     made = bound.released(np.full(N, float(len(NAMES))), table["y"])
     assert set(made) == {"nowhere"}
     assert list(made.cat.categories) == [*NAMES, "nowhere"]
-
-
-@pytest.mark.parametrize(("values", "options", "message"), [
-    (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
-    (pd.Categorical(list("abca")), {"levels": ("a", "z", "b")}, "its levels: row 2 is not"),
-    (["a"] * 4, {}, "levels must be 2 to 1000 different values: found 1"),
-    (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
-    (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
-    ([0, 1, np.inf, 2], {}, "outcome 'y' must be one of its levels: row 2 is not"),
-    (pd.date_range("2020", periods=4), {}, "must be text, logicals, categories or numbers"),
-    (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
-    (pd.Series(list("abca")), {"formula": "y ~ offset(z)"}, "Categorical takes no offset"),
-])  # fmt: skip
-def test_outcomes_that_are_none_are_refused_by_row(values: Any, options: Any, message: str) -> None:
-    table = pd.DataFrame({"y": values, "z": [1.0, 2.0, 3.0, 4.0]})
-    refuses(message, ph.Categorical(**{"formula": "y ~ 1", **options}).bind, table)
-
-
-@pytest.mark.parametrize(("options", "message"), [
-    ({"levels": ("a",)}, "2 to 1000 different values: found 1"),
-    ({"levels": ("a", "b", "a")}, "2 to 1000 different values: found 3, 2 of them different"),
-    ({"levels": tuple(range(1001))}, "found 1001"),
-    ({"levels": "ab"}, "levels must be a tuple: found str"),
-    ({"prior_scale": 0}, "prior_scale must be"),
-    ({"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
-])  # fmt: skip
-def test_settings_that_are_none_are_refused(options: Any, message: str) -> None:
-    refuses(message, ph.Categorical, "y ~ 1", **options)

@@ -58,20 +58,6 @@ def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
     assert ph.Poisson("y ~ 1").bind(table).rows.first.size == 2
 
 
-@pytest.mark.parametrize("name", ["poisson", "negative_binomial"])
-def test_the_hints_are_the_fit_with_the_offset(name: str) -> None:
-    import statsmodels.api as sm
-
-    bound = _bound(name, f"x + {OFFSET}")
-    y, X, offset = bound.design.y, bound.design.X, bound.design.offset
-    fit = sm.GLM(y, X, offset=offset, family=sm.families.Poisson()).fit()
-    hints = bound.stan_data(np.ones(bound.n))
-    root = hints["information_root"]
-    np.testing.assert_allclose(
-        np.linalg.solve(root @ root.T, hints["score"]), fit.params, atol=0.03
-    )
-
-
 @pytest.mark.normal_draws
 @pytest.mark.parametrize("name", MODELS)
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
@@ -139,16 +125,6 @@ def test_an_intercept_with_an_offset_has_no_grid() -> None:
 
 def test_models_without_a_linear_predictor_refuse_it() -> None:
     refuses("Beta takes no predictors", ph.Beta(f"share ~ {OFFSET}").bind, _rates())
-
-
-def test_a_users_program_gets_no_offset() -> None:
-    program = """data { int n; int K; array[n] int y; matrix[n, K] X; vector[n] weights; }
-    parameters { vector[K] beta; } model { beta ~ normal(0, 1); }
-    generated quantities { vector[n] log_lik; vector[n] y_rep; }"""
-    model = ph.StanModel(
-        program, outcome="visits", predict="y_rep", formula=f"visits ~ x + {OFFSET}", data={}
-    )
-    refuses(r"design matrix X alone: found offset\(\).*in data=", model.bind, _rates())
 
 
 def test_every_regression_takes_an_offset() -> None:

@@ -1,6 +1,5 @@
 """The support of an outcome: the model that is chosen for it, and what never leaves."""
 
-import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +11,10 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model, model_for
 from pyhybrid.mechanisms.accounting.charge import why_local
-from pyhybrid.models import DefaultModel, default_name
+from pyhybrid.models import default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from pyhybrid.models.default_model import in_units
-from pyhybrid.models.registry import chosen_model, declared_by, described_model, name_and_settings
+from pyhybrid.models.registry import chosen_model, declared_by, name_and_settings
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -204,9 +203,3 @@ def test_draws_inside_are_left_alone() -> None:
 def test_other_supports_and_data_outside_are_refused(given: dict[str, Any], message: str) -> None:
     table = pd.DataFrame({"y": RATING})
     refuses(message, lambda: ph.Poisson("y ~ 1", **given).bind(table))
-
-
-def test_a_support_outlives_files_and_processes() -> None:
-    for model in (ph.NegativeBinomial("y ~ 1", lower=1, upper=5), ph.NegativeBinomial("y ~ 1")):
-        assert described_model(model.describe()) == model
-    assert pickle.loads(pickle.dumps(DefaultModel("y ~ 1"))) == DefaultModel("y ~ 1")

@@ -1,7 +1,6 @@
 """Zeros and missing values: log-likelihoods against scipy, shares, markers and dtypes that come
 back, one charge for all blocks."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.session import open_session
-from pyhybrid.models.registry import described_model
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_near
@@ -166,6 +164,8 @@ def test_one_charge_covers_all_blocks_and_says_so() -> None:
     release = ph.LipschitzWeighted(BOTH).release(_table(), seed=2, **RANDOM_DRAWS)
     assert release.charge.kind == "asymptotic local"
     assert "Whether a value of y is missing or 0 was modeled, too" in release.statement
+    assert release.synthetic[0]["y"].isna().any()
+    assert ph.reports.release_pages(release)
     limited = replace(BOTH, lower=0.01, upper=900).bind(_table().assign(y=np.maximum(Y, 0)))
     assert any("at least 0 and at most 900" in text for text in limited.assumptions)
 
@@ -219,12 +219,6 @@ def test_blocks_without_a_record_have_their_prior() -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     refuses(says, make)
-
-
-def test_settings_outlive_files() -> None:
-    for model in (BOTH, ph.Poisson("y ~ x", zeros=True), ph.Ordinal("y ~ x", missing=True)):
-        assert described_model(json.loads(json.dumps(model.describe()))) == model
-    assert "zeros" not in ph.Poisson("y ~ x").describe()
 
 
 def test_no_bound_model_shows_its_records() -> None:
