@@ -14,6 +14,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.survey import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
+from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -73,6 +74,14 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     direct = plain.stan_data(weight, cap=Cap(below=1, above=1, reference=center))
     assert sorted(given["reference"]) == pytest.approx(sorted(direct["reference"]))
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
+
+
+def test_replicates_need_no_weights() -> None:
+    """Of a table, as in a sequence, whose weights are made later."""
+    bound = with_survey_weights(ph.Poisson("y ~ a").bind(_table()), "w")
+    at = AtPoints({"beta": np.array([[0.5, 0.1]])})
+    given = _table().drop(columns=["y", "w"])
+    assert bound.replicate(at, 0, np.random.default_rng(1), given)["y"].size == 60
 
 
 @pytest.mark.normal_draws

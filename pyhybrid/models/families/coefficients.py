@@ -135,16 +135,13 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def _size(self, parameters: Parameters) -> FloatArray | float:
         return 1.0 if self.law.size is None else parameters[self.law.size]
 
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
-        return self.law.log_density(y, eta, np.reshape(self._size(parameters), (-1, 1)))
-
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
         return self.law.draw(eta, float(self._size(parameters)), rng)
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
-        return self.log_density(at, y, at["beta"] @ X.T + offset)
+        size = np.reshape(self._size(at), (-1, 1))
+        return self.law.log_density(y, at["beta"] @ X.T + offset, size)
 
     def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         return self.draw(at, X @ at["beta"] + offset, rng)

@@ -411,7 +411,7 @@ class BoundRegression(BoundModel):
         rows, design = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
         chosen = (values[rows.first] for values in (design.y, design.X, design.offset, alpha))
         y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
-        with starts_of(self.predictors):
+        with starts_of(self.design.predictors):
             start = self._start(y, X, frequency * weights, offset)
         data = {
             **dispersed(start, dispersion),
@@ -476,7 +476,7 @@ class BoundRegression(BoundModel):
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        same = given is None or all(given[n].equals(self.table[n]) for n in self.predictors)
+        same = given is None or all(given[n].equals(self.table[n]) for n in self.design.predictors)
         design = self.design if given is None or same else self.design.recoded(given)
         values = self.drawn(draws, draw, rng, design)
         return self.released(values, self.table[self.design.outcome]).to_frame()
