@@ -56,8 +56,8 @@ from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models.columns.kinds import Kind
 from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of
-from pyhybrid.models.suggest import suggest_model
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger

@@ -54,10 +54,9 @@ from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
-from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.survey import to_approve
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
@@ -152,7 +151,7 @@ class FitSession:
         clip = self.cap_of(cap)
         key = self._key(alpha, clip)
         if key not in self.store.sampled:
-            if not self.store.sampled and clip is None and (advice := advice_on_unit(self.bound)):
+            if not self.store.sampled and clip is None and (advice := self.bound.advice):
                 warnings.warn(advice, stacklevel=2)
             near = self.near if warm_start is None else warm_start
             self.store.sampled[key] = self._sample(alpha, clip, label, near)
@@ -331,7 +330,8 @@ class FitSession:
     def exposed(self) -> dict[str, str]:
         """Columns that a release of this table should not publish without a decision."""
         columns = exposed_columns(self.bound.table, self.bound.synthesized)
-        return {**columns, **weight_columns_to_approve(getattr(self.bound, "model", None))}
+        survey = self.bound.survey
+        return {**columns, **to_approve(None if survey is None else survey.column)}
 
     @property
     def n_fits(self) -> int:

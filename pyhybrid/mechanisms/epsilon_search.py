@@ -134,7 +134,7 @@ def meet_epsilon(
     draws = check_count(n_draws_released, "n_draws_released")
     max_fits = check_count(max_fits, "max_fits")
     setting = _setting_of(mechanism)
-    session = open_session(mechanism.model.bind(df), **options).by_unit(mechanism.unit)
+    session = open_session(mechanism.bind(df), **options).by_unit(mechanism.unit)
     mechanism.check_predictors(session, refits)
     search = _Search(mechanism=mechanism, session=session, draws=draws, max_fits=max_fits)
     aim = target

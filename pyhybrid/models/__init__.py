@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted
 from pyhybrid.models.default_model import DefaultModel, default_name
-from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
+from pyhybrid.models.families.amounts import Gamma
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
+from pyhybrid.models.families.normal import LogNormal, NormalRegression
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
 from pyhybrid.models.stan_model import StanModel
@@ -31,7 +31,6 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "StanModel",
-    "SurveyWeighted",
     "default_name",
 ]
 

@@ -1,12 +1,15 @@
-"""What a mechanism needs of a model: two protocols, met by regressions and users' programs alike.
+"""What a mechanism needs of a model: a description, and the same joined to a table.
 
 A `Model` is a description; `bind` joins it to a table. The bound model is confidential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +18,17 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.models.columns.form import OutcomeLevels
+from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import GridForm
+from pyhybrid.models.survey import SurveyWeights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
 _RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
 _RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
+BLOCK_ELEMENTS = 2_000_000
+"""Numbers of a log-likelihood that are held at a time."""
 
 
 class Model(Protocol):
@@ -38,104 +45,72 @@ class Model(Protocol):
         """Public settings of the model, as plain JSON types."""
 
 
-class Block(Protocol):
-    """A model joined to the records at the positions `at` (k,); `name` is the suffix of its
-    variables."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundModel(ABC):
+    """A model joined to the n records of a confidential table, with survey weights if there are
+    any. What follows the abstract members is the same for most models."""
+
+    model: Any
+    table: pd.DataFrame
+    survey: SurveyWeights | None = None
+    blocks: ClassVar[tuple[Any, ...]] = ()
+    """Models of parts of the records that are sampled one after the other, with the positions
+    `at` (k,) of these; empty for a model that is sampled as one."""
+    first_try: ClassVar[FirstTry | None] = None
+    """Settings of a first try, for programs whose parameters have about the same scale in the
+    posterior without a cap."""
+    takes_center: ClassVar[bool] = False
+    """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
+    grid_form: ClassVar[GridForm | None] = None
+    """How the parameters lie on a grid, if the posterior can be sampled exactly."""
+    levels: ClassVar[OutcomeLevels | None] = None
+    """Levels of the outcome; None for numbers."""
+    advice: ClassVar[str] = ""
+    """What to tell a user whose data are far from what the priors expect."""
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name} bound to {self.n} records>"
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def bound(self) -> BoundModel: ...
-
-    @property
-    def at(self) -> npt.NDArray[np.intp]: ...
-
-
-class BoundModel(Protocol):
-    """A model joined to n confidential records."""
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-
-    @property
+    @abstractmethod
     def program(self) -> StanProgram:
         """The Stan program that is sampled."""
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """Models of parts of the records that are sampled one after the other; empty for a model
-        that is sampled as one."""
-
-    @property
+    @abstractmethod
     def synthesized(self) -> tuple[str, ...]:
         """Columns that a replicate replaces."""
 
     @property
+    @abstractmethod
     def predictors(self) -> tuple[str, ...]:
         """Columns the model reads and leaves as they are."""
 
     @property
-    def table(self) -> pd.DataFrame:
-        """The confidential table."""
-
-    @property
-    def outcome(self) -> FloatArray:
-        """Sensitive values of the (first) synthesized column, shape (n,)."""
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""
-
-    @property
-    def levels(self) -> OutcomeLevels | None:
-        """Levels whose places those numbers are; None of an outcome of numbers."""
-
-    @property
-    def density_above_one(self) -> bool:
-        """True if a log-likelihood above 0 is possible (continuous outcomes)."""
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the predictors are coded as."""
-
-    @property
+    @abstractmethod
     def matrix(self) -> Matrix | None:
         """Predictors of all records as they are coded; None of models without."""
 
     @property
+    @abstractmethod
     def likelihood_parameters(self) -> tuple[str, ...]:
         """Names of the variables that the likelihood reads."""
 
     @property
+    @abstractmethod
     def data_dependent(self) -> tuple[str, ...]:
-        """Terms of the formula whose coding depends on all records, e.g. poly(x, 2)."""
+        """What depends on all records, e.g. the coding of a term poly(x, 2)."""
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences on this model that a charge must state among what it assumes."""
+    @abstractmethod
+    def row_of(self) -> npt.NDArray[np.intp]:
+        """Column of each record in `log_lik_blocks`, shape (n,)."""
 
-    @property
-    def decimals(self) -> int | None:
-        """Number of decimals of released values; None for all that floating point has."""
+    @abstractmethod
+    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
+        """Log-likelihood times survey weight, (S, b) at a time, one column per distinct row."""
 
-    @property
-    def decimals_given(self) -> bool:
-        """True if that number does not depend on the data."""
-
-    @property
-    def first_try(self) -> FirstTry | None:
-        """Settings of a first try, for programs whose parameters have about the same scale in the
-        posterior without a cap; None for others."""
-
-    @property
-    def takes_center(self) -> bool:
-        """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
-
-    @property
-    def grid_form(self) -> GridForm | None:
-        """How the parameters lie on a grid, if the posterior can be sampled exactly."""
-
+    @abstractmethod
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
@@ -145,13 +120,12 @@ class BoundModel(Protocol):
         sampler's starting points; it does not change the posterior.
         """
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        """Unweighted log-likelihood of the records at `draws`, computed when it is asked for."""
-
+    @abstractmethod
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """What must have converged, shape (chains, draws, *dims) each: all that the likelihood
         reads, in a form that does not depend on labels."""
 
+    @abstractmethod
     def replicate(
         self,
         draws: Draws,
@@ -164,6 +138,65 @@ class BoundModel(Protocol):
         `given` has the rows of the table, some columns synthesized before and without those that
         are synthesized later; predictors are read from it, and from the table if it is omitted.
         """
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.table)
+
+    @property
+    def outcome(self) -> FloatArray:
+        """Sensitive values of the (first) synthesized column, shape (n,)."""
+        return self.numbers_of(self.table[self.synthesized[0]])
+
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        """Values of that column, the data's or a replicate's, as numbers, shape (n,)."""
+        return column.to_numpy(dtype=np.float64)
+
+    @property
+    def design_columns(self) -> tuple[str, ...]:
+        """Names of the columns that the predictors are coded as."""
+        return () if self.matrix is None else self.matrix.columns
+
+    @property
+    def density_above_one(self) -> bool:
+        """True if a log-likelihood above 0 is possible (continuous outcomes)."""
+        return bool(self.model.density_above_one)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on this model that a charge must state among what it assumes."""
+        return () if self.survey is None else self.survey.assumptions
+
+    @property
+    def decimals_given(self) -> bool:
+        """True if the number of decimals of released values does not depend on the data."""
+        return self.model.given_decimals is not None
+
+    @cached_property
+    def decimals(self) -> int | None:
+        """Number of decimals of released values; None for all that floating point has."""
+        given: int | None = self.model.given_decimals
+        return decimals_of(self.outcome) if given is None else given
+
+    def log_lik(self, draws: Draws) -> LogLik:
+        """Log-likelihood of the records, times survey weight, computed when it is asked for."""
+        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.row_of)
+
+    def with_survey(self, survey: SurveyWeights) -> BoundModel:
+        """The model under survey weights."""
+        return replace(self, survey=survey)
+
+    def under_survey(
+        self, alpha: FloatArray, cap: float | Cap | None
+    ) -> tuple[FloatArray, Cap | None]:
+        """Weights of the program, and a cap whose center is that of the weighted terms."""
+        clip = None if cap is None else Cap.of(cap)
+        if self.survey is None:
+            return alpha, clip
+        if clip is not None and clip.reference is not None:
+            clip = replace(clip, reference=clip.reference / self.survey.weight)
+        return alpha * self.survey.weight, clip
 
 
 class ReleasedByMechanism:

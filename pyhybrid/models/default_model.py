@@ -1,21 +1,30 @@
-"""Default models by the type of a column, which is all that a strict release may look at."""
+"""The model that a column gets: by its type, which is all that a strict release may look at, and a
+draft by what it holds, which its owner reads, declares, and so makes public."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.support import FEW
+from pyhybrid.models.columns.support import FEW, decimals_of
 from pyhybrid.models.families.counts import NegativeBinomial
-from pyhybrid.models.families.regression import WIDE
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import divided, parse_formula
-from pyhybrid.models.formula.values import first_row, kind_of
+from pyhybrid.models.formula.values import first_row, is_number, kind_of
+
+_WIDE = 100  # spread of a predictor from which on other units are better
+_FEW_NUMBERS, _MOST_LEVELS = 10, 30
+_MOST_DECIMALS = 4
+_MANY = 0.02  # of the records: from here on zeros and missing values get a block
+_HEAPED = 4  # times as frequent as any other value
+_NO_ZERO = 0.01  # probability of a zero among counts that have none of their own
 
 
 @dataclass(frozen=True)
@@ -79,5 +88,175 @@ def in_units(formula: str, df: pd.DataFrame) -> str:
     levels, and nothing of one of shares of a thousandth."""
     reads = df[list(parse_formula(formula, df).predictors)]
     spread = reads.select_dtypes("number", exclude="timedelta").std().items()
-    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / WIDE or WIDE <= sd < np.inf}
+    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / _WIDE or _WIDE <= sd < np.inf}
     return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestedModel:
+    """A model by its name and settings, and in words what the column seems to hold."""
+
+    name: str
+    holds: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_block(self, option: str, of: str) -> SuggestedModel:
+        """The same, with a block for zeros or missing values."""
+        return replace(
+            self, holds=f"{self.holds}, and {of}", settings={**self.settings, option: True}
+        )
+
+    def __str__(self) -> str:
+        """As on the command line: ``lognormal:decimals=2,unit=1000``."""
+
+        def text(value: Any) -> str:
+            if isinstance(value, tuple):
+                return "+".join(map(str, value))
+            return str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
+
+        given = ",".join(f"{key}={text(value)}" for key, value in self.settings.items())
+        return f"{self.name}:{given}" if given else self.name
+
+
+def _suggested(name: str, holds: str, **settings: Any) -> SuggestedModel:
+    return SuggestedModel(name=name, holds=holds, settings=settings)
+
+
+def suggest_model(column: pd.Series) -> SuggestedModel:
+    """The model for an outcome, by kind and shape of what it holds.
+
+    Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
+    there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
+    logarithms, or numbers of any sign. From 2 % on, missing values, and zeros that the family does
+    not have, are modeled in blocks of their own; fewer count as absent.
+
+    Raises
+    ------
+    InvalidInput
+        For columns without values, of one value, and of text of too many levels.
+    """
+    held = column.dropna()
+    if is_number(held):
+        held = held[np.isfinite(held.to_numpy(dtype=np.float64))]
+    if held.nunique() < 2:
+        raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
+    suggested = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
+    missing = float(column.isna().mean())
+    if missing >= _MANY:
+        return suggested.with_block("missing", "missing values")
+    if len(held) < len(column):
+        return replace(
+            suggested, holds=f"{suggested.holds}, and missing values, which get synthetic ones"
+        )
+    return suggested
+
+
+def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels, ordered = tuple(column.cat.categories), bool(column.cat.ordered)
+    else:
+        levels, ordered = tuple(sorted(column.unique(), key=str)), False
+    if len(levels) > _MOST_LEVELS:
+        raise InvalidInput(
+            f"outcome {name!r} must have at most {_MOST_LEVELS} levels for a model: it has "
+            f"{len(levels)}; put levels together, or release the whole table"
+        )
+    number = "two" if len(levels) == 2 else len(levels)
+    order = "" if len(levels) == 2 else " in an order" if ordered else " in no order"
+    kind = name_for_levels(len(levels), ordered=ordered)
+    return _suggested(kind, f"{number} levels{order}", levels=levels)
+
+
+def _of_numbers(column: pd.Series) -> SuggestedModel:
+    y = column.to_numpy(dtype=np.float64)
+    values = np.unique(y)
+    whole = bool((values == np.floor(values)).all())
+    if whole and values.size <= _FEW_NUMBERS:
+        levels = tuple(int(value) for value in values)
+        if len(levels) == 2:
+            return _suggested("bernoulli", "two numbers", levels=levels)
+        holds = f"{len(levels)} whole numbers, taken as levels in order"
+        return _suggested("ordinal", holds, levels=levels)
+    zeros = _zeros_apart(y, counts=whole and not _looks_like_amounts(y))
+    if zeros is None:
+        return _of_many_numbers(y)
+    suggested = _of_many_numbers(y[y != 0])
+    if zeros:
+        return suggested.with_block("zeros", "zeros")
+    return replace(suggested, holds=f"{suggested.holds}, and a few zeros, which get amounts")
+
+
+def _zeros_apart(y: FloatArray, *, counts: bool) -> bool | None:
+    """True if zeros need a block of their own, False if they are few that the family of the other
+    values does not have, None if it has them: counts, and numbers of any sign about 0."""
+    share, above = float((y == 0).mean()), y[y > 0]
+    if not share or above.size < 2:
+        return None
+    if y.min() < 0:
+        others = np.unique(y[y != 0], return_counts=True)[1]
+        return True if share >= max(_MANY, _HEAPED * others.max() / y.size) else None
+    if counts:
+        size, success = _negative_binomial(above)
+        return True if share >= _MANY and success**size < _NO_ZERO else None
+    return share >= _MANY
+
+
+def _of_many_numbers(y: FloatArray) -> SuggestedModel:
+    values = np.unique(y)
+    whole = bool((values == np.floor(values)).all())
+    if whole and values[0] >= 0 and not _looks_like_amounts(y):
+        if y.var() < y.mean():
+            suggested = _normal(y, 0, "whole numbers of less spread than counts have")
+            return replace(suggested, settings={**suggested.settings, "lower": 0})
+        return _suggested("negative_binomial", "counts")
+    decimals = decimals_of(y)
+    decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)
+    if values[0] < 0:
+        return _normal(y, decimals, "numbers of any sign")
+    if values[-1] <= 1:
+        return _suggested("beta_regression", "shares from 0 to 1", decimals=decimals)
+    return _amounts(y, decimals)
+
+
+def _looks_like_amounts(y: FloatArray) -> bool:
+    """True of whole numbers that are mostly large: money, not counts."""
+    above = y[y > 0]
+    return above.size > 0 and float(np.median(above)) >= 1000
+
+
+def _amounts(y: FloatArray, decimals: int) -> SuggestedModel:
+    """Amounts above 0; their logarithms where these are the less skewed, else gamma."""
+    unit = _round_number(float(np.median(y)))
+    # Of a gamma, logarithms are skewed to the left by about half of its skewness.
+    skewed = _skewness(np.log(y)) > -0.25 * _skewness(y)
+    name = "lognormal" if skewed else "gamma"
+    holds = "skewed amounts above 0" if skewed else "amounts above 0"
+    return _suggested(name, holds, decimals=decimals, unit=unit)
+
+
+def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
+    """A normal model of y over a round unit; of long tails, of asinh(y / unit)."""
+    center, spread = float(np.median(y)), float(np.quantile(y, 0.84) - np.quantile(y, 0.16)) / 2
+    far = abs(center) > 2 * spread
+    unit = _round_number(max(abs(center), spread) if far else spread or float(y.std()))
+    if abs(_skewness(y)) > 1.5 and not far:
+        holds = f"{holds}, with long tails"
+        return _suggested("normal", holds, transform="asinh", decimals=decimals, unit=unit)
+    return _suggested("normal", holds, decimals=decimals, unit=unit)
+
+
+def _skewness(y: FloatArray) -> float:
+    spread = float(y.std())
+    return float((((y - y.mean()) / spread) ** 3).mean()) if spread else 0.0
+
+
+def _negative_binomial(k: FloatArray) -> tuple[float, float]:
+    """Size and success probability of the negative binomial of a mean and variance."""
+    mean = max(float(k.mean()), 1e-9)
+    size = mean**2 / max(float(k.var()) - mean, 1e-9)
+    return size, size / (size + mean)
+
+
+def _round_number(value: float) -> float:
+    """To one digit."""
+    return float(f"{value:.0e}") or 1.0

@@ -7,9 +7,8 @@ nearest to noisy counts, where clipped scores start.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -34,25 +33,14 @@ def log_beta(y: FloatArray, one: FloatArray, two: FloatArray) -> FloatArray:
     return np.asarray(density)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Canonical:
-    """Log partition function of a canonical family of eta = X beta, and its two derivatives."""
-
-    partition: Callable[[FloatArray], FloatArray]
-    mean: Callable[[FloatArray], FloatArray]
-    variance: Callable[[FloatArray], FloatArray]
-
-
-def _exp(eta: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.clip(eta, -50, 50)))
-
-
-LOG_LINEAR = Canonical(partition=_exp, mean=_exp, variance=_exp)
-LOGIT = Canonical(
-    partition=lambda eta: np.logaddexp(0, eta),
-    mean=expit,
-    variance=lambda eta: expit(eta) * expit(-eta),
-)
+def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
+    """log P(level y), (..., b), of places y (b,), thresholds (..., C - 1), eta (..., b)."""
+    ends = np.full((*threshold.shape[:-1], 1), np.inf)
+    cuts = np.concatenate([-ends, threshold, ends], axis=-1)
+    with np.errstate(divide="ignore"):  # of a level between two thresholds that are one
+        gap = np.log(-np.expm1(cuts[..., :-1] - cuts[..., 1:]))
+    below, above = eta - np.take(cuts, y, axis=-1), eta - np.take(cuts, y + 1, axis=-1)
+    return np.asarray(np.take(gap, y, axis=-1) - softplus(above)[0] - softplus(below)[1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +48,11 @@ class Law(ABC):
     """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u)."""
 
     size: ClassVar[str | None] = None
-    canonical: ClassVar[Canonical] = LOG_LINEAR
-    """Family whose fit is that of a law without size, and a first one of others."""
     sampled_size: ClassVar[tuple[str, int]] = ("", 1)
     """Name of the size in Stan programs, and the sign s of the coordinate s u that they sample."""
     range_of_u: ClassVar[tuple[float, float]] = (-7.0, 7.0)
     largest_eta: ClassVar[float] = 50.0
-    """Of a rough fit."""
+    """Where samplers start."""
     floor: float = 0.0
     start_sd: tuple[float, float] = (10.0, 3.0)
     """Of the prior on eta and u that noise in empty bins has to beat."""
@@ -83,9 +69,13 @@ class Law(ABC):
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         """Derivatives of the log density by eta and by the second parameter."""
 
+    @abstractmethod
     def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
         """Minus the second derivative by eta, or its expectation; at least 0."""
-        return self.canonical.variance(eta)
+
+    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
+        """Ends of a search for u, from outcomes (d,)."""
+        return self.range_of_u
 
     @abstractmethod
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
@@ -121,6 +111,9 @@ class PoissonLaw(Law):
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         return y - np.exp(eta), np.zeros(0)
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.exp(eta)
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         return rng.poisson(np.exp(np.minimum(eta, LARGEST_ETA))).astype(np.float64)
@@ -183,13 +176,14 @@ class NegativeBinomialLaw(PoissonLaw):
 class BernoulliLaw(Law):
     """0 or 1 with log odds eta."""
 
-    canonical: ClassVar[Canonical] = LOGIT
-
     def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
         return -softplus((1 - 2 * y) * eta)[0]
 
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         return y - expit(eta), np.zeros(0)
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.asarray(expit(eta) * expit(-eta))
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         return np.asarray((rng.random(eta.size) < expit(eta)).astype(np.float64))
@@ -213,6 +207,8 @@ class NormalLaw(Law):
     declared distance of values, below which bins make no sense."""
 
     size: ClassVar[str | None] = "sigma"
+    sampled_size: ClassVar[tuple[str, int]] = ("sigma", 1)
+    largest_eta: ClassVar[float] = np.inf
     edges: tuple[float, ...] = ()
     step: float = 0.0
 
@@ -222,6 +218,13 @@ class NormalLaw(Law):
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
         z = (y - eta) / size
         return z / size, (z * z - 1) / size
+
+    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
+        return np.full(eta.shape, 1 / size**2)
+
+    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
+        highest = float(np.log(float(y.std()) or 1.0))
+        return highest - 14, highest + 1
 
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         return np.asarray(eta + size * rng.standard_normal(eta.size))
@@ -284,7 +287,6 @@ class BetaLaw(Law):
     """Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
 
     size: ClassVar[str | None] = "lambda"
-    canonical: ClassVar[Canonical] = LOGIT
     sampled_size: ClassVar[tuple[str, int]] = ("lambda", 1)
     range_of_u: ClassVar[tuple[float, float]] = (-5.0, 18.0)
     largest_eta: ClassVar[float] = 30.0
@@ -325,6 +327,16 @@ class BetaLaw(Law):
 
     def eta_of(self, y: FloatArray) -> FloatArray:
         return np.asarray(logit(np.clip(y, 0.005, 0.995)))
+
+
+def intercept_of(X: FloatArray, eta: float) -> FloatArray:
+    """Coefficients (K,) whose linear predictor is about eta: the intercept's if there is one."""
+    ones = np.flatnonzero((X == 1).all(axis=0))
+    if ones.size:
+        beta = np.zeros(X.shape[1])
+        beta[ones[0]] = eta
+        return beta
+    return np.asarray(np.linalg.lstsq(X, np.full(len(X), eta), rcond=1e-8)[0])
 
 
 def bins_of(y: FloatArray, edges: FloatArray) -> FloatArray:

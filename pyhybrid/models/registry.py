@@ -14,10 +14,9 @@ from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.columns.support import decimals_of
-from pyhybrid.models.default_model import DefaultModel
+from pyhybrid.models.default_model import DefaultModel, suggest_model
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import is_number
-from pyhybrid.models.suggest import suggest_model
 from pyhybrid.models.two_block import BlockModel
 
 _SHARED = 20  # records: each of k has a mu of about 1 / sqrt(k)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy as np
 from scipy import linalg, special
 from scipy.special import expit, logit
 
-from pyhybrid.core.checks import FloatArray
-from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, range_of
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray
+from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, intercept_of, range_of
 
 _STEP = 1e-4
 _SMALLEST_PRECISION = 1e-6
@@ -132,8 +132,7 @@ class LinearScoring(Scoring):
         return np.hstack([self.X, np.zeros((len(self.X), beside))])
 
     def rows(self, at: Any) -> LinearScoring:
-        kept = {**vars(self), "X": self.X[at], "offset": self.offset[at]}
-        return LinearScoring(**kept)
+        return replace(self, X=self.X[at], offset=self.offset[at])
 
     def _at(self, theta: FloatArray) -> tuple[FloatArray, float]:
         eta = by_row(self.X, theta[: self.X.shape[1]]) + self.offset
@@ -181,7 +180,7 @@ class LinearScoring(Scoring):
             eta, u = near = fit_histogram(self.law, edges, counts, noise_sd, near)
             finer = self.law.finer_edges(*range_of(self.law, edges, eta, u))
             edges = edges if finer is None else finer
-        beta = _intercept(self.X, eta - float(self.offset.mean()))
+        beta = intercept_of(self.X, eta - float(self.offset.mean()))
         return beta if self.law.size is None else np.append(beta, u)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
@@ -192,25 +191,40 @@ class LinearScoring(Scoring):
         return named
 
 
-def _intercept(X: FloatArray, eta: float) -> FloatArray:
-    """Coefficients (K,) whose linear predictor is about eta: the intercept's if there is one."""
-    ones = np.flatnonzero((X == 1).all(axis=0))
-    if ones.size:
-        beta = np.zeros(X.shape[1])
-        beta[ones[0]] = eta
-        return beta
-    return np.asarray(np.linalg.lstsq(X, np.full(len(X), eta), rcond=1e-8)[0])
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CategoricalScoring(Scoring):
-    """Levels in no order: coordinates are the coefficients (K, C - 1) of all but the first level,
-    row by row; the contrast of any two levels has the same normal prior."""
+class LevelScoring(Scoring):
+    """Outcomes with levels, as places among these."""
 
     X: FloatArray
     columns: tuple[str, ...]
     levels: tuple[str, ...]
     prior_sd: FloatArray
+
+    def rows(self, at: Any) -> LevelScoring:
+        return replace(self, X=self.X[at])
+
+    @abstractmethod
+    def log_shares(self, theta: FloatArray) -> FloatArray:
+        """Log probability of each level at each row, (n, C)."""
+
+    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
+        known, place = _known_places(y)
+        return np.where(known, self.log_shares(theta)[np.arange(len(y)), place], np.nan)
+
+    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        below = np.exp(self.log_shares(theta)).cumsum(axis=1)[:, :-1]
+        return np.asarray((rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64))
+
+
+def _known_places(y: FloatArray) -> tuple[BoolArray, IntArray]:
+    known = np.isfinite(y)
+    return known, np.where(known, y, 0).astype(np.intp)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CategoricalScoring(LevelScoring):
+    """Levels in no order: coordinates are the coefficients (K, C - 1) of all but the first level,
+    row by row; the contrast of any two levels has the same normal prior."""
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -220,28 +234,15 @@ class CategoricalScoring(Scoring):
     def linear(self) -> FloatArray:
         return np.asarray(np.repeat(self.X, len(self.levels) - 1, axis=1))
 
-    def rows(self, at: Any) -> CategoricalScoring:
-        return CategoricalScoring(**{**vars(self), "X": self.X[at]})
-
-    def _log_shares(self, theta: FloatArray) -> FloatArray:
+    def log_shares(self, theta: FloatArray) -> FloatArray:
         eta = by_row(self.X, theta.reshape(self.X.shape[1], -1))
         return np.asarray(special.log_softmax(np.hstack([np.zeros((len(eta), 1)), eta]), axis=1))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        shares = np.exp(self._log_shares(theta))[:, 1:]
+        shares = np.exp(self.log_shares(theta))[:, 1:]
         level = np.arange(1, len(self.levels))
         beyond = np.where(np.isfinite(y)[:, None], y[:, None] == level, np.nan) - shares
         return np.asarray((self.X[:, :, None] * beyond[:, None, :]).reshape(len(y), -1))
-
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        known = np.isfinite(y)
-        place = np.where(known, y, 0).astype(np.intp)
-        value = self._log_shares(theta)[np.arange(len(y)), place]
-        return np.where(known, value, np.nan)
-
-    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        below = np.exp(self._log_shares(theta)).cumsum(axis=1)[:, :-1]
-        return np.asarray((rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64))
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         beside = len(self.levels) - 1
@@ -251,7 +252,7 @@ class CategoricalScoring(Scoring):
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         shares = _noisy_shares(noisy_counts(_as_it_is, len(self.levels)), noise_sd)
-        columns = [_intercept(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
+        columns = [intercept_of(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
         return np.column_stack(columns).ravel()
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
@@ -265,14 +266,10 @@ def _noisy_shares(counts: FloatArray, noise_sd: float) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OrdinalScoring(Scoring):
+class OrdinalScoring(LevelScoring):
     """Ordered levels: coordinates are the first threshold, the logarithms of the gaps to the next
     ones (C - 2,), and the coefficients of all columns but the intercept."""
 
-    X: FloatArray
-    columns: tuple[str, ...]
-    levels: tuple[str, ...]
-    prior_sd: FloatArray
     prior_sd_thresholds: float
 
     @property
@@ -284,9 +281,6 @@ class OrdinalScoring(Scoring):
     def linear(self) -> FloatArray:
         gaps = np.zeros((len(self.X), len(self.levels) - 2))
         return np.hstack([-np.ones((len(self.X), 1)), gaps, self.X[:, 1:]])
-
-    def rows(self, at: Any) -> OrdinalScoring:
-        return OrdinalScoring(**{**vars(self), "X": self.X[at]})
 
     def _thresholds(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Thresholds (C - 1,) and their derivative by the first C - 1 coordinates."""
@@ -301,9 +295,12 @@ class OrdinalScoring(Scoring):
         ends = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
         return np.hstack([ends[0], inner, ends[1]])
 
+    def log_shares(self, theta: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return np.log(np.diff(self._below(theta)))
+
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        known = np.isfinite(y)
-        place = np.where(known, y, 0).astype(np.intp)
+        known, place = _known_places(y)
         below, row = self._below(theta), np.arange(len(y))
         low, high = below[row, place], below[row, place + 1]
         with np.errstate(all="ignore"):
@@ -314,17 +311,6 @@ class OrdinalScoring(Scoring):
             by_eta = np.where(known, low + high - 1, np.nan)
         of_thresholds = by_row(by_threshold[:, 1:-1], self._thresholds(theta)[1])
         return np.hstack([of_thresholds, by_eta[:, None] * self.X[:, 1:]])
-
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        known = np.isfinite(y)
-        place, row = np.where(known, y, 0).astype(np.intp), np.arange(len(y))
-        below = self._below(theta)
-        with np.errstate(all="ignore"):
-            return np.where(known, np.log(below[row, place + 1] - below[row, place]), np.nan)
-
-    def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        inner = self._below(theta)[:, 1:-1]
-        return np.asarray((rng.random((len(inner), 1)) >= inner).sum(axis=1).astype(np.float64))
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         thresholds, by = self._thresholds(theta)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,13 @@ from pyhybrid.engines.programs import (
     declared_names,
     modern_arrays,
     parameter_names,
+    with_large_weights,
 )
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.support import check_decimals, decimals_of, in_form_of
+from pyhybrid.models.columns.support import check_decimals, in_form_of
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.privacy.censoring import Cap
-from pyhybrid.privacy.log_lik import LogLik
 
 DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
 Predictor = Callable[[dict[str, FloatArray], pd.DataFrame, np.random.Generator], Any]
@@ -42,7 +43,6 @@ _SINGLE_RECORDS = 3  # whose weights are changed alone
 _TOLERANCE = 1e-7  # relative to the log densities compared
 _LARGEST = 1e12  # beyond this size, rounding hides a record's term
 _ROUNDING = 1e-9  # of the log of a probability of 1
-_BLOCK_ELEMENTS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +50,10 @@ class StanModel:
     """A user's Stan program as a synthesizer, for local charges.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
-    log-likelihood by its weight. ``log_lik`` in its generated quantities has the same
-    log-likelihoods without weights, one per record in the order of the table. When a table is
-    bound, the program's log density is compared with log_lik at random parameters: it must move by
-    log_lik times weight. Nothing else of the program is checked beyond what `predict` says, so that
-    no charge is strict, and the charge states what the user answers for. Censoring needs a built-in
-    model.
+    log-likelihood by its weight; ``log_lik`` in its generated quantities has the same
+    log-likelihoods without weights, in the order of the table. When a table is bound, the log
+    density must move by log_lik times weight at random parameters. The charge states what the user
+    answers for beyond that, and is not strict. Censoring needs a built-in model.
 
     Parameters
     ----------
@@ -64,16 +62,16 @@ class StanModel:
     outcome : str
         The sensitive column that replicates replace.
     predict : str or callable
-        How a replicate of the outcome is made: the name of a generated quantity with one value per
-        record, or ``predict(parameters, df, rng)``, which gets the program's variables at one draw
-        by name, the table without its outcome and a random generator, and returns an array of shape
-        (n,). Replicates are made from data in which the records' outcomes have changed places; a
-        generated quantity that moves with them is refused.
+        The name of a generated quantity with one value per record, or ``predict(parameters, df,
+        rng)``, which gets the program's variables at one draw by name, the table without its
+        outcome and a random generator, and returns an array of shape (n,). Replicates are made from
+        data in which the records' outcomes have changed places; a generated quantity that moves
+        with them is refused.
     data : mapping or callable
-        The rest of the data block. A mapping holds constants; values by record come from a function
-        of the table, which gets the outcome and the predictors. ``weights`` comes from pyhybrid,
-        and so do ``n``, ``y`` (the outcome), ``K`` and ``X`` (the design matrix of `formula`) where
-        the program declares them and `data` does not give them.
+        The rest of the data block: constants, or a function of the table, which gets the outcome
+        and the predictors. ``weights`` comes from pyhybrid, and so do ``n``, ``y`` (the outcome),
+        ``K`` and ``X`` (the design matrix of `formula`) where the program declares them and `data`
+        does not give them.
     formula : str, optional
         As in R, with the outcome on its left.
     predictors : tuple of str
@@ -83,9 +81,8 @@ class StanModel:
         False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
         they cost half as much. A log_lik above 0 is then refused.
     monitored : tuple of str, optional
-        Variables that must have converged; the program's parameters if omitted. Where component
-        labels can switch, give variables that do not depend on them. The sum of log_lik is
-        monitored in any case.
+        Variables that must have converged, beside the sum of log_lik; the program's parameters if
+        omitted. Where component labels can switch, give variables that do not depend on them.
     decimals : int, optional
         Number of decimals of released values, 0 to 15; read from the data if omitted.
 
@@ -111,16 +108,17 @@ class StanModel:
         check_decimals(self.decimals)
         if isinstance(self.predictors, str) or not all(isinstance(n, str) for n in self.predictors):
             raise InvalidInput(f"predictors must be a tuple of names: found {self.predictors!r}")
-        if not (callable(self.data) or isinstance(self.data, Mapping)):
-            raise InvalidInput(
-                "data must be a mapping or a function of the table: found "
-                f"{type(self.data).__name__}"
-            )
-        if not (callable(self.predict) or isinstance(self.predict, str)):
-            raise InvalidInput(
-                "predict must name a generated quantity, or be a function of (parameters, df, "
-                f"rng): found {type(self.predict).__name__}"
-            )
+        for name, kind, must in (
+            ("data", Mapping, "be a mapping or a function of the table"),
+            (
+                "predict",
+                str,
+                "name a generated quantity, or be a function of (parameters, df, rng)",
+            ),
+        ):
+            value = getattr(self, name)
+            if not (callable(value) or isinstance(value, kind)):
+                raise InvalidInput(f"{name} must {must}: found {type(value).__name__}")
         if "weights" not in declared_names(self.source, "data"):
             raise InvalidInput(
                 f"program {self.source.name!r} must declare weights in its data block, e.g. "
@@ -152,6 +150,11 @@ class StanModel:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None
 
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values; None if it is read from the data."""
+        return self.decimals
+
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column, if decimals are given."""
         return {} if self.decimals is None else {self.outcome: Form(decimals=self.decimals)}
@@ -170,35 +173,27 @@ class StanModel:
         }
 
     def bind(self, df: pd.DataFrame) -> BoundStanModel:
-        """Check `df` and the program on it, and join them.
-
-        Raises
-        ------
-        InvalidInput
-            For an outcome that is missing or not numeric, predictors that are no columns, a formula
-            that cannot be evaluated or has another outcome, a program that does not compile (with
-            the compiler's message) or does not take the data, whose log_lik has another length,
-            whose weights do not act, or whose replicates read the outcome.
-        EngineUnavailable
-            Without stanli, which the check needs whichever engine samples.
-        """
+        """Check `df` and the program on it, and join them; InvalidInput for what `read_design`
+        refuses, for a program that does not compile (with the compiler's message) or does not take
+        the data, whose weights do not act, or whose replicates read the outcome. The check needs
+        stanli whichever engine samples."""
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
-        if design.outcome != self.outcome:
-            raise InvalidInput(
-                f"formula must have the outcome {self.outcome!r} on its left: found "
-                f"{design.outcome!r}"
-            )
-        if design.has_offset:
-            raise InvalidInput(
-                f"formula gives a program its design matrix X alone: found offset() in "
-                f"{self.formula!r}; hand the exposure over in data= and name its column in "
-                "predictors="
-            )
-        unknown = [name for name in self.predictors if name not in df.columns]
-        if unknown:
-            raise InvalidInput(f"predictors must be columns of the data: {unknown[0]!r} is not")
-        if self.outcome in self.predictors:
-            raise InvalidInput(f"outcome {self.outcome!r} must not be among the predictors")
+        unknown = next((name for name in self.predictors if name not in df.columns), None)
+        rules = (
+            (design.outcome == self.outcome,
+             f"formula must have the outcome {self.outcome!r} on its left: found "
+             f"{design.outcome!r}"),
+            (not design.has_offset,
+             "formula gives a program its design matrix X alone: found offset() in "
+             f"{self.formula!r}; hand the exposure over in data= and name its column in "
+             "predictors="),
+            (unknown is None, f"predictors must be columns of the data: {unknown!r} is not"),
+            (self.outcome not in self.predictors,
+             f"outcome {self.outcome!r} must not be among the predictors"),
+        )  # fmt: skip
+        for holds, message in rules:
+            if not holds:
+                raise InvalidInput(message)
         bound = BoundStanModel(
             model=self, table=df, design=None if self.formula is None else design
         )
@@ -208,29 +203,19 @@ class StanModel:
         return bound
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundStanModel:
-    """A user's program joined to a table, a `BoundModel`. Confidential."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundStanModel(BoundModel):
+    """A user's program joined to a table. Confidential."""
 
     model: StanModel
-    table: pd.DataFrame
     design: Design | None = None
-    blocks: ClassVar[tuple[()]] = ()
-    levels: ClassVar[None] = None
-    first_try: ClassVar[None] = None  # nothing is known of how its parameters lie
-    grid_form: ClassVar[None] = None
-    takes_center: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
 
     @property
     def program(self) -> StanProgram:
-        return self.model.source
-
-    @property
-    def n(self) -> int:
-        return len(self.table)
+        return self.model.source if self.survey is None else with_large_weights(self.model.source)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
@@ -238,28 +223,17 @@ class BoundStanModel:
 
     @property
     def predictors(self) -> tuple[str, ...]:
-        coded = () if self.design is None else self.design.predictors
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+        weights = () if self.survey is None else (self.survey.column,)
+        return tuple(dict.fromkeys((*self._reads, *weights)))
 
     @property
-    def design_columns(self) -> tuple[str, ...]:
-        coded = () if self.design is None else self.design.columns
-        return tuple(dict.fromkeys((*coded, *self.model.predictors)))
+    def _reads(self) -> tuple[str, ...]:
+        coded = () if self.design is None else self.design.predictors
+        return (*coded, *self.model.predictors)
 
     @property
     def matrix(self) -> Matrix | None:
         return self.design
-
-    @property
-    def outcome(self) -> FloatArray:
-        return self.numbers_of(self.table[self.model.outcome])
-
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        return column.to_numpy(dtype=np.float64)
-
-    @property
-    def density_above_one(self) -> bool:
-        return self.model.density_above_one
 
     @property
     def likelihood_parameters(self) -> tuple[str, ...]:
@@ -268,7 +242,8 @@ class BoundStanModel:
     @property
     def data_dependent(self) -> tuple[str, ...]:
         terms = () if self.design is None else self.design.data_dependent
-        return (*terms, "the data of the Stan program")
+        weights = () if self.survey is None else self.survey.data_dependent
+        return (*terms, "the data of the Stan program", *weights)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -277,19 +252,9 @@ class BoundStanModel:
             "parameters. The user answers for the rest: that the prior and a record's log_lik read "
             "no other record's outcome, and that replicates are made from a released draw and "
             "columns that are released.",
+            "The user states that no density of the program exceeds 1.",
         )
-        if self.density_above_one:
-            return facts
-        return (*facts, "The user states that no density of the program exceeds 1.")
-
-    @property
-    def decimals_given(self) -> bool:
-        return self.model.decimals is not None
-
-    @cached_property
-    def decimals(self) -> int | None:
-        given = self.model.decimals
-        return decimals_of(self.outcome) if given is None else given
+        return (*facts[: 1 if self.density_above_one else 2], *super().assumptions)
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -304,13 +269,13 @@ class BoundStanModel:
                 "censoring needs a built-in model: what a StanModel's program does is not known, "
                 "so that no charge of it is strict; choose a mechanism with weights"
             )
-        return self.data(alpha)
+        return self.data(self.under_survey(alpha, None)[0])
 
     def data(self, alpha: FloatArray | float, table: pd.DataFrame | None = None) -> dict[str, Any]:
         """Data block under weights `alpha`, one for all or (n,), from the bound table or another
         with the same rows."""
         table = self.table if table is None else table
-        shown = table[[*self.predictors, self.model.outcome]].reset_index(drop=True)
+        shown = table[[*dict.fromkeys(self._reads), self.model.outcome]].reset_index(drop=True)
         declared = declared_names(self.program, "data")
         available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
         if self.design is not None:
@@ -346,16 +311,13 @@ class BoundStanModel:
             )
         return given
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.row_of)
-
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: views of what the engine returned."""
         log_lik = draws.flat("log_lik")
         _check_log_lik(self, log_lik, draws.n_draws)
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.n, size):
-            yield log_lik[:, start : start + size]
+        size = max(1, BLOCK_ELEMENTS // draws.n_draws)
+        for rows in (slice(start, start + size) for start in range(0, self.n, size)):
+            terms = log_lik[:, rows]
+            yield terms if self.survey is None else terms * self.survey.weight[rows]
 
     def monitored(self, draws: Draws) -> dict[str, FloatArray]:
         """Parameters, or what the user named, and the sum of log_lik."""
@@ -382,11 +344,19 @@ class BoundStanModel:
         at = ProgramAtPoints(self.program, self.data(1.0, shuffled))
         quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
         if isinstance(predict, str):
-            values: Any = _named(self, quantities, predict)[0]
+            values: Any = self.named(quantities, predict)[0]
         else:
             parameters = {key: v[0] for key, v in quantities.items() if key != "log_lik"}
             values = predict(parameters, table.drop(columns=name, errors="ignore"), rng)
         return self._released(values).to_frame()
+
+    def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
+        """The generated quantity that `predict` names, (S, n)."""
+        if predict not in quantities:
+            raise InvalidInput(
+                f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
+            )
+        return quantities[predict]
 
     def _released(self, values: Any) -> pd.Series:
         """What `predict` made, as a column in the form of what is released."""
@@ -411,15 +381,6 @@ def _with_outcomes_shuffled(
     places = rng.permutation(len(table))
     shuffled: pd.DataFrame = table.assign(**{str(outcome.name): outcome.array[places]})
     return shuffled
-
-
-def _named(bound: BoundStanModel, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
-    """The generated quantity that `predict` names, (S, n)."""
-    if predict not in quantities:
-        raise InvalidInput(
-            f"predict must be a variable of program {bound.program.name!r}: {predict!r} is not"
-        )
-    return quantities[predict]
 
 
 def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
@@ -476,21 +437,17 @@ def check_weights_act(bound: BoundStanModel) -> None:
                 "and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
                 "same term as in log_lik"
             )
-    if isinstance(bound.model.predict, str):
-        _check_outcome_unread(bound, points, _named(bound, quantities, bound.model.predict))
-
-
-def _check_outcome_unread(
-    bound: BoundStanModel, points: FloatArray, replicates: FloatArray
-) -> None:
-    """Refuse replicates (S, n) that change when the outcomes change places."""
-    outcome, predict = bound.table[bound.model.outcome], str(bound.model.predict)
-    shuffled = _with_outcomes_shuffled(bound.table, outcome, np.random.default_rng(_SEED))
-    other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
-    again = other.quantities(points, seed=_SEED)[predict]
-    if not np.array_equal(replicates, again, equal_nan=True):
-        raise InvalidInput(
-            f"{predict!r} of program {bound.program.name!r} must not read the confidential "
-            "outcome: it changes when outcomes change places; draw it from parameters and "
-            "predictors alone, before other random numbers of generated quantities"
+    predict = bound.model.predict
+    if isinstance(predict, str):
+        replicates = bound.named(quantities, predict)
+        shuffled = _with_outcomes_shuffled(
+            bound.table, bound.table[bound.model.outcome], np.random.default_rng(_SEED)
         )
+        other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
+        again = other.quantities(points, seed=_SEED)[predict]
+        if not np.array_equal(replicates, again, equal_nan=True):
+            raise InvalidInput(
+                f"{predict!r} of program {name!r} must not read the confidential outcome: it "
+                "changes when outcomes change places; draw it from parameters and predictors alone,"
+                " before other random numbers of generated quantities"
+            )

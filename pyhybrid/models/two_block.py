@@ -13,23 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.models.base import BoundModel
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import (
     BoundRegression,
-    Parameters,
     Positions,
     RegressionModel,
 )
@@ -37,9 +35,8 @@ from pyhybrid.models.formula.design import Matrix, check_formulas
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
-from pyhybrid.privacy.log_lik import LogLik
+from pyhybrid.models.survey import SurveyWeights
 
-_BLOCK_ELEMENTS = 2_000_000
 VALUE_OF = {"missing": np.nan, "zero": 0.0}
 """What a record has of which a block says yes, by the block's name."""
 
@@ -177,17 +174,13 @@ def _indicator(formula: str, df: pd.DataFrame, name: str, at: Positions, yes: pd
     return Block(name=name, bound=Indicator(formula).bind_at(decided, at), at=at)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundBlocks:
-    """A model in blocks joined to a table, a `BoundModel`; the last block is that of the values.
-    The blocks are sampled one after the other. Confidential."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundBlocks(BoundModel):
+    """A model in blocks joined to a table; the last block is that of the values. The blocks are
+    sampled one after the other. Confidential."""
 
     model: BlockModel
-    table: pd.DataFrame
-    blocks: tuple[Block, ...]
-    first_try: ClassVar[None] = None
-    grid_form: ClassVar[None] = None
-    takes_center: ClassVar[bool] = False
+    blocks: tuple[Block, ...]  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} in blocks, bound to {self.n} records>"
@@ -198,12 +191,8 @@ class BoundBlocks:
         return self.blocks[-1].bound
 
     @property
-    def levels(self) -> OutcomeLevels | None:
+    def levels(self) -> OutcomeLevels | None:  # type: ignore[override]
         return self.value.levels
-
-    @property
-    def n(self) -> int:
-        return len(self.table)
 
     @cached_property
     def matrix(self) -> Matrix:
@@ -228,8 +217,8 @@ class BoundBlocks:
         return self.value.predictors
 
     @property
-    def outcome(self) -> FloatArray:
-        return self.numbers_of(self.table[self.synthesized[0]])
+    def advice(self) -> str:  # type: ignore[override]
+        return self.value.advice
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         there = column.notna().to_numpy(dtype=bool)
@@ -238,19 +227,10 @@ class BoundBlocks:
         return values
 
     @property
-    def design_columns(self) -> tuple[str, ...]:
-        return tuple(f"{b.name}: {name}" for b in self.blocks for name in b.bound.design_columns)
-
-    @property
     def likelihood_parameters(self) -> tuple[str, ...]:
         return tuple(
             f"{name}_{b.name}" for b in self.blocks for name in b.bound.likelihood_parameters
         )
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of scalars that the likelihood reads, known before a fit."""
-        return sum(block.bound.n_parameters for block in self.blocks)
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
@@ -261,19 +241,15 @@ class BoundBlocks:
         (name,), ends = self.synthesized, self.value.model.declared_support
         if ends is not None and self.model.zeros:
             ends = min(ends[0], 0.0), max(ends[1], 0.0)
-        return (*self.model.modeled, *support_said(name, ends))
+        return (*self.model.modeled, *support_said(name, ends), *super().assumptions)
 
-    @property
-    def density_above_one(self) -> bool:
-        return self.value.density_above_one
-
-    @property
-    def decimals_given(self) -> bool:
-        return self.value.decimals_given
-
-    @property
+    @cached_property
     def decimals(self) -> int | None:
         return self.value.decimals
+
+    def with_survey(self, survey: SurveyWeights) -> BoundModel:
+        blocks = (replace(b, bound=replace(b.bound, survey=survey.at(b.at))) for b in self.blocks)
+        return replace(self, survey=survey, blocks=tuple(blocks))
 
     @cached_property
     def rows(self) -> Rows:
@@ -282,8 +258,7 @@ class BoundBlocks:
         return distinct_rows(np.column_stack(row_of))
 
     @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Distinct row of each record, shape (n,)."""
+    def row_of(self) -> Positions:
         return self.rows.row_of
 
     def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:
@@ -292,21 +267,22 @@ class BoundBlocks:
             "a model with zeros= or missing= has a data block for each of its blocks"
         )
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
-
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time: the sum over the blocks of a record."""
+        """The sum over the blocks that a record reaches, (S, b) at a time."""
         parameters = {
             b.name: {n: draws.flat(f"{n}_{b.name}") for n in b.bound.likelihood_parameters}
             for b in self.blocks
         }
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        size = max(1, BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
             total = np.zeros((draws.n_draws, first.size))
             for block in self.blocks:
-                _add_terms(total, block, parameters[block.name], first)
+                place = block.place_of[first]
+                here = place >= 0
+                rows, column = np.unique(block.bound.row_of[place[here]], return_inverse=True)
+                if rows.size:
+                    total[:, here] += block.bound.terms(parameters[block.name], rows)[:, column]
             yield total
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
@@ -341,16 +317,7 @@ class BoundBlocks:
         return with_missing(self.value.released(values[there], like[there]), there, like).to_frame()
 
 
-def _add_terms(total: FloatArray, block: Block, parameters: Parameters, first: Positions) -> None:
-    """Add a block's log-likelihood of the records `first` (b,) that reach it to `total` (S, b)."""
-    place = block.place_of[first]
-    here = place >= 0
-    rows, column = np.unique(block.bound.row_of[place[here]], return_inverse=True)
-    if rows.size:
-        total[:, here] += block.bound.terms(parameters, rows)[:, column]
-
-
-def with_missing(values: pd.Series, there: npt.NDArray[np.bool_], like: pd.Series) -> pd.Series:
+def with_missing(values: pd.Series, there: BoolArray, like: pd.Series) -> pd.Series:
     """`values` (k,) where they are `there` (n,), and elsewhere what `like` (n,) has for missing."""
     places = np.where(there, np.cumsum(there) - 1, -1)
     if values.dtype == object:

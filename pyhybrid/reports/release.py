@@ -99,7 +99,10 @@ def baseline_of(release: Release) -> Release | None:
     # A copy, as a release from the session itself would take other draws each time.
     session = origin.session.for_report()
     delta = release.settings.get("delta", Unweighted.delta)  # the default may be above 1 / n
-    beside = Unweighted(origin.model, relation=charge.relation, unit=charge.unit, delta=delta)
+    beside = Unweighted(
+        origin.model, relation=charge.relation, unit=charge.unit, delta=delta,
+        design=release.settings.get("design"),
+    )  # fmt: skip
     return beside.release_from(
         session,
         n_synthetic=charge.n_synthetic,

@@ -24,6 +24,7 @@ from tests.audits.enumeration import EPSILON, RELATIONS, ROUNDING, Array
 _TIMES = 4.0
 _BELOW = 0.7  # share of the interval below the center
 _POINTS, _SPREAD = 300, 3.0
+_LARGEST = 1e6  # log density: of larger ones, rounding alone is more than is allowed for
 _REGION = 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit", "n_frozen", "farthest",
         "steep"}  # fmt: skip
@@ -158,7 +159,8 @@ def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float 
     for neighbor in neighbors:
         held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
         difference = log_density - ProgramAtPoints(bound.program, held).log_density(points)
-        largest = max(largest, float(np.ptp(difference[np.isfinite(difference)])))
+        told = np.isfinite(difference) & (np.abs(log_density) < _LARGEST)
+        largest = max(largest, float(np.ptp(difference[told])))
     return largest
 
 

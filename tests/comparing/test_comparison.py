@@ -116,7 +116,7 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     ({1: ph.Unweighted(MODEL)}, "must be text"),
     ({"a": MODEL}, r"mechanisms\['a'\] must be a mechanism over a model: found NegativeBinomial"),
     ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.Poisson("visits ~ 1"))},
-        "over one model: 'a' has .* 'b' Poisson"),
+        "over one model and design: .a. has .* .b. Poisson"),
     ({"a": ph.Unweighted(MODEL), "b": ph.Unweighted(ph.NegativeBinomial("visits ~ sex"))},
         "over one model"),
 ])  # fmt: skip

@@ -9,7 +9,6 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import as_json
-from pyhybrid.models.families import amounts
 from tests.models.targets import draws_of
 from tests.refusals import refuses
 
@@ -76,7 +75,7 @@ def test_what_cannot_be_is_named(make: Any, says: str) -> None:
 def test_values_far_from_what_the_priors_expect_are_told(unit: float, told: bool) -> None:
     """Births of 3,000 g: 4 of 8 fits did not converge, and no message said why."""
     bound = ph.NormalRegression("y ~ x", unit=unit).bind(pd.DataFrame({"y": 3000 + Y, "x": X}))
-    assert ("unit=, e.g. 3e+03" in amounts.advice_on_unit(bound)) is told
+    assert ("unit=, e.g. 3e+03" in bound.advice) is told
     some = pd.DataFrame({"y": np.where(np.arange(len(Y)) % 3, 3000 + Y, 0.0), "x": X})
     blocks = ph.NormalRegression("y ~ x", unit=unit, zeros=True).bind(some)
-    assert ("unit=, e.g. 3e+03" in amounts.advice_on_unit(blocks)) is told
+    assert ("unit=, e.g. 3e+03" in blocks.advice) is told

@@ -13,7 +13,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.laws import softplus
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import AtPoints
-from tests.refusals import refuses
 
 N = 300
 RNG = np.random.default_rng(11)
@@ -72,48 +71,6 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
     ):
         with pytest.raises(InvalidInput, match=f"column 'g' must have the levels of .*{said}"):
             mechanism.release(own, n_synthetic=1, **RANDOM_DRAWS)
-
-
-@pytest.mark.parametrize(("values", "options", "message"), [
-    ([0, 1, 2, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not; declare levels="),
-    ([0, 1, 0.5, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not"),
-    ([1, 2, 2, 1], {}, "outcome 'y' must be 0 or 1: row 1 is not; declare levels="),
-    (["a", "b", "c", "a"], {}, "must have 2 levels for Bernoulli: found 3"),
-    (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
-    (pd.Categorical(list("abca")), {}, "must have 2 levels for Bernoulli: found 3"),
-    (pd.Categorical(list("aaaa")), {}, "outcome 'y' must vary"),
-    (pd.Categorical(list("abba")), {"levels": ("a", "z")}, "one of its levels: row 1 is not"),
-    (pd.Categorical([1, 2, 2, 1]), {"levels": ("no", "yes")}, "its levels: row 0 is not"),
-    ([True, False, True, False], {"levels": ("no", "yes")}, "its levels: row 0 is not"),
-    ([0, 1, 1, 0], {"levels": ("no", "yes")}, "its levels: row 0 is not; declare"),
-    ([1, 1, 1, 1], {}, "outcome 'y' must vary: all 4 records have the same value"),
-    (["a"] * 4, {}, "outcome 'y' must vary"), ([True] * 4, {}, "outcome 'y' must vary"),
-    (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
-    ([0, 1, None, 1], {}, "outcome 'y' must not be missing: row 2 is"),
-    (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
-    (pd.array([True, False, None, True], "boolean"), {}, "must not be missing: row 2 is"),
-    (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
-    ([0, 1, np.inf, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not"),
-    (pd.date_range("2020", periods=4), {}, "must be numbers, text, logicals or categories"),
-    ([1j, 0, 1, 0], {}, "must be numbers, text, logicals or categories"),
-    (pd.Series([0, "a", 1, 0], dtype=object), {}, "must be numbers, text, logicals or c"),
-])  # fmt: skip
-def test_outcomes_without_two_levels_are_refused_by_row(
-    values: Any, options: Any, message: str
-) -> None:
-    table = pd.DataFrame({"y": values})
-    refuses(message, ph.Bernoulli("y ~ 1", **options).bind, table)
-
-
-@pytest.mark.parametrize(("levels", "message"), [
-    (("a",), "2 different values: found 1"),
-    (("a", "a"), "2 different values: found 2, 1 of them different"),
-    (("a", "b", "c"), "2 different values: found 3"), ("ab", "levels must be a tuple: found str"),
-    ((None, "a"), "texts, numbers or logicals"), (([1], "a"), "texts, numbers or logicals"),
-    (7, "levels must be a tuple: found int"),
-])  # fmt: skip
-def test_levels_that_are_none_are_refused(levels: Any, message: str) -> None:
-    refuses(message, ph.Bernoulli, "y ~ 1", levels=levels)
 
 
 def test_log_density_where_probabilities_round_to_0_and_1() -> None:

@@ -44,7 +44,7 @@ def test_three_sums_are_the_records(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.samples
-def test_the_rough_fit_has_the_posteriors_spread() -> None:
+def test_the_start_has_the_posteriors_spread() -> None:
     """A spread that is far too small once cost thousands of gradients before a chain got away."""
     for seed in range(2):
         y = np.random.default_rng(1000 + seed).beta(0.5, 3, 2000)

@@ -9,10 +9,9 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.initialization import rough_levels
+from pyhybrid.models.initialization import start_of_levels
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_below
-from tests.refusals import refuses
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -40,7 +39,7 @@ def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     blocks = list(bound.log_lik_blocks(draws))
     assert len(blocks) > 10
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-10)
-    by_record = bound.model.log_lik({"beta": draws.flat("beta")}, bound.design.y, bound.design.X)
+    by_record = bound.model.log_lik({"beta": draws.flat("beta")}, bound.design.y, bound.design.X, 0)
     np.testing.assert_allclose(by_record, whole[:, bound.row_of], rtol=1e-10)
     made = bound.replicate(draws, 0, np.random.default_rng(1))
     monkeypatch.undo()
@@ -72,7 +71,7 @@ def test_the_target_is_the_documented_posterior(hints: str) -> None:
     at = ProgramAtPoints(bound.program, data)
     points = np.random.default_rng(3).normal(size=(6, 4))
     beta = at.quantities(points)["beta"]
-    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X)
+    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X, 0)
     expected = (alpha * f).sum(axis=1) + _log_prior(beta)
     apart = at.log_density(points) - expected
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
@@ -115,9 +114,9 @@ def test_three_hundred_levels_are_sampled_and_come_back() -> None:
     assert apart < 5 * np.sqrt(2 * share[common] / n)
 
 
-def test_the_rough_fit_without_data_is_the_prior() -> None:
+def test_the_start_without_data_is_the_prior() -> None:
     X = np.column_stack([np.ones(6), np.arange(6.0)])
-    prior = rough_levels(np.zeros((6, 3)), X, np.array([10.0, 2.5]))
+    prior = start_of_levels(np.zeros((6, 3)), X, np.array([10.0, 2.5]))
     beta = prior["column_basis"] @ np.ones((2, 2)) @ prior["level_basis"].T
     quadratic = beta**2 / np.array([[100.0], [6.25]])
     cross = beta.prod(axis=1) / np.array([100.0, 6.25])
@@ -130,31 +129,3 @@ def test_a_declared_level_that_no_category_has_can_be_released() -> None:
     made = bound.released(np.full(N, float(len(NAMES))), table["y"])
     assert set(made) == {"nowhere"}
     assert list(made.cat.categories) == [*NAMES, "nowhere"]
-
-
-@pytest.mark.parametrize(("values", "options", "message"), [
-    (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
-    (pd.Categorical(list("abca")), {"levels": ("a", "z", "b")}, "its levels: row 2 is not"),
-    (["a"] * 4, {}, "levels must be 2 to 1000 different values: found 1"),
-    (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
-    (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
-    ([0, 1, np.inf, 2], {}, "outcome 'y' must be one of its levels: row 2 is not"),
-    (pd.date_range("2020", periods=4), {}, "must be numbers, text, logicals or categories"),
-    (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
-    (pd.Series(list("abca")), {"formula": "y ~ offset(z)"}, "Categorical takes no offset"),
-])  # fmt: skip
-def test_outcomes_that_are_none_are_refused_by_row(values: Any, options: Any, message: str) -> None:
-    table = pd.DataFrame({"y": values, "z": [1.0, 2.0, 3.0, 4.0]})
-    refuses(message, ph.Categorical(**{"formula": "y ~ 1", **options}).bind, table)
-
-
-@pytest.mark.parametrize(("options", "message"), [
-    ({"levels": ("a",)}, "2 to 1000 different values: found 1"),
-    ({"levels": ("a", "b", "a")}, "2 to 1000 different values: found 3, 2 of them different"),
-    ({"levels": tuple(range(1001))}, "found 1001"),
-    ({"levels": "ab"}, "levels must be a tuple: found str"),
-    ({"prior_scale": 0}, "prior_scale must be"),
-    ({"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
-])  # fmt: skip
-def test_settings_that_are_none_are_refused(options: Any, message: str) -> None:
-    refuses(message, ph.Categorical, "y ~ 1", **options)

@@ -15,6 +15,7 @@ from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import quadratic
 from tests.models.targets import draws_of
+from tests.models.test_contract import CASES
 from tests.monte_carlo import assert_below, assert_draws_near
 from tests.refusals import refuses
 
@@ -78,22 +79,11 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     beta = values["beta"]
     y, X = bound.design.y, bound.design.X
     mu_eta = X @ beta + bound.design.offset
-    if model == "beta_regression":
-        size = float(values["lambda"])
-        mu = special.expit(mu_eta)
-        total = stats.beta.logpdf(y, size * mu, size * (1 - mu)) @ _alpha(bound)
-        total += stats.pareto.logpdf(size, 1.5, scale=0.1)
-    elif model == "normal_regression":
-        sd = float(values["sigma"])
-        total = stats.norm.logpdf(y, mu_eta, sd) @ _alpha(bound) + stats.t.logpdf(sd, 3)
-    elif model == "bernoulli":
-        total = stats.bernoulli.logpmf(y, special.expit(mu_eta)) @ _alpha(bound)
-    elif model == "negative_binomial":
-        phi = float(values["phi"])
-        total = stats.nbinom.logpmf(y, phi, phi / (phi + np.exp(mu_eta))) @ _alpha(bound)
-        total += stats.halfcauchy.logpdf(float(values["reciprocal_phi"]), scale=5)
-    else:
-        total = stats.poisson.logpmf(y, np.exp(mu_eta)) @ _alpha(bound)
+    law = LAWS[model](mu_eta[None], {k: np.atleast_1d(v) for k, v in values.items()})
+    density = law.logpmf if model in DISCRETE else law.logpdf
+    total = float(density(y)[0] @ _alpha(bound))
+    if model in PRIOR_OF_SIZE:
+        total += float(PRIOR_OF_SIZE[model](values))
     if prior == "normal":
         return float(total + stats.norm.logpdf(beta, 0, [10, 2.5, 2.5]).sum())
     sigma, nu = values["sigma_beta"], beta.size - 1 + 2 * ETA[model]
@@ -102,6 +92,19 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     total += stats.t.logpdf(sigma, 3).sum() + stats.chi.logpdf(r, nu)
     total += stats.beta.logpdf((1 + cosine) / 2, (nu - 1) / 2, (nu - 1) / 2).sum()
     return float(total - np.log(sigma * r).sum())
+
+
+LAWS: dict[str, Any] = {
+    "negative_binomial": CASES["negative binomial"].law, "poisson": CASES["poisson"].law,
+    "beta_regression": CASES["beta regression"].law, "normal_regression": CASES["normal"].law,
+    "bernoulli": CASES["bernoulli"].law,
+}  # fmt: skip
+DISCRETE = ("negative_binomial", "poisson", "bernoulli")
+PRIOR_OF_SIZE: dict[str, Any] = {
+    "beta_regression": lambda at: stats.pareto.logpdf(at["lambda"], 1.5, scale=0.1),
+    "normal_regression": lambda at: stats.t.logpdf(at["sigma"], 3),
+    "negative_binomial": lambda at: stats.halfcauchy.logpdf(at["reciprocal_phi"], scale=5),
+}
 
 
 def _alpha(bound: Any) -> FloatArray:

@@ -15,7 +15,7 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.initialization import rough_levels, rough_ordinal
+from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
@@ -165,7 +165,7 @@ def test_log_likelihood_far_out(model: Any, at: dict[str, Any], expected: Any) -
     """Of one record at each level."""
     at = {name: np.array(values) for name, values in at.items()}
     n = len(expected[0])
-    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)))
+    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)), 0)
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-12)
 
 
@@ -200,11 +200,11 @@ def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("rough", [rough_levels, rough_ordinal])
-def test_the_rough_fit_ends_whatever_the_weights(rough: Any) -> None:
+@pytest.mark.parametrize("start", [start_of_levels, start_of_ordered])
+def test_the_start_ends_whatever_the_weights(start: Any) -> None:
     design = np.column_stack([np.ones(6), np.arange(6.0)])
     for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
-        found = rough(counts, design, np.array([10.0, 2.5]))
+        found = start(counts, design, np.array([10.0, 2.5]))
         assert all(np.isfinite(own).all() for own in found.values())
 
 
@@ -227,3 +227,78 @@ def test_separated_levels_have_a_proper_posterior_and_end(model: Any, ends: Any)
         assert slope.max() < 6 * 2.5
         narrow = ph.Bernoulli("y ~ x", prior_scale=0.1).bind(table)
         assert np.median(draws_of(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
+
+
+OUTCOMES: dict[Any, Any] = {
+    ph.Bernoulli: [
+        ([0, 1, 2, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not; declare levels="),
+        ([0, 1, 0.5, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not"),
+        ([1, 2, 2, 1], {}, "outcome 'y' must be 0 or 1: row 1 is not; declare levels="),
+        (["a", "b", "c", "a"], {}, "must have 2 levels for Bernoulli: found 3"),
+        (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
+        (pd.Categorical(list("abca")), {}, "must have 2 levels for Bernoulli: found 3"),
+        (pd.Categorical(list("aaaa")), {}, "outcome 'y' must vary"),
+        (pd.Categorical(list("abba")), {"levels": ("a", "z")}, "one of its levels: row 1 is not"),
+        (pd.Categorical([1, 2, 2, 1]), {"levels": ("no", "yes")}, "its levels: row 0 is not"),
+        ([True, False, True, False], {"levels": ("no", "yes")}, "its levels: row 0 is not"),
+        ([0, 1, 1, 0], {"levels": ("no", "yes")}, "its levels: row 0 is not; declare"),
+        ([1, 1, 1, 1], {}, "outcome 'y' must vary: all 4 records have the same value"),
+        (["a"] * 4, {}, "outcome 'y' must vary"),
+        ([True] * 4, {}, "outcome 'y' must vary"),
+        (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
+        ([0, 1, None, 1], {}, "outcome 'y' must not be missing: row 2 is"),
+        (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
+        (pd.array([True, False, None, True], "boolean"), {}, "must not be missing: row 2 is"),
+        (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
+        ([0, 1, np.inf, 1], {}, "outcome 'y' must be 0 or 1: row 2 is not"),
+        (pd.date_range("2020", periods=4), {}, "must be text, logicals, categories or numbers"),
+        ([1j, 0, 1, 0], {}, "must be text, logicals, categories or numbers"),
+        (pd.Series([0, "a", 1, 0], dtype=object), {}, "must be text, logicals, categories or num"),
+    ],
+    ph.Categorical: [
+        (["a", "b", "c", "a"], {"levels": ("a", "b")}, "one of its levels: row 2 is not"),
+        (pd.Categorical(list("abca")), {"levels": ("a", "z", "b")}, "its levels: row 2 is not"),
+        (["a"] * 4, {}, "levels must be 2 to 1000 different values: found 1"),
+        (["a", None, "b", "a"], {}, "outcome 'y' must not be missing: row 1 is"),
+        (pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
+        ([0, 1, np.inf, 2], {}, "outcome 'y' must be one of its levels: row 2 is not"),
+        (pd.date_range("2020", periods=4), {}, "must be text, logicals, categories or numbers"),
+        (pd.Categorical(list("aaaa"), ["a", "b"]), {}, "outcome 'y' must vary"),
+        (list("abca"), {"formula": "y ~ offset(z)"}, "Categorical takes no offset"),
+    ],
+    ph.Ordinal: [
+        (list("abca"), {}, "must have an order: give levels="),
+        (pd.Categorical(list("abca")), {}, "must have an order: give levels="),
+        ([1, 2, 3, 1], {"formula": "y ~ 0 + z"}, "must have an intercept"),
+        ([1, 2, 3, 1], {"formula": "y ~ offset(z)"}, "Ordinal takes no offset"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "options", "message"),
+    [(model, *row) for model, rows in OUTCOMES.items() for row in rows],
+)
+def test_outcomes_that_a_model_cannot_take_are_refused_by_row(
+    model: Any, values: Any, options: Any, message: str
+) -> None:
+    table = pd.DataFrame({"y": values, "z": [1.0, 2.0, 3.0, 4.0]})
+    refuses(message, model(**{"formula": "y ~ 1", **options}).bind, table)
+
+
+@pytest.mark.parametrize(("model", "options", "message"), [
+    (ph.Bernoulli, {"levels": ("a",)}, "2 different values: found 1"),
+    (ph.Bernoulli, {"levels": ("a", "a")}, "2 different values: found 2, 1 of them different"),
+    (ph.Bernoulli, {"levels": ("a", "b", "c")}, "2 different values: found 3"),
+    (ph.Bernoulli, {"levels": (None, "a")}, "texts, numbers or logicals"),
+    (ph.Bernoulli, {"levels": ([1], "a")}, "texts, numbers or logicals"),
+    (ph.Bernoulli, {"levels": 7}, "levels must be a tuple: found int"),
+    (ph.Categorical, {"levels": ("a",)}, "2 to 1000 different values: found 1"),
+    (ph.Categorical, {"levels": ("a", "b", "a")}, "values: found 3, 2 of them different"),
+    (ph.Categorical, {"levels": tuple(range(1001))}, "found 1001"),
+    (ph.Categorical, {"levels": "ab"}, "levels must be a tuple: found str"),
+    (ph.Categorical, {"prior_scale": 0}, "prior_scale must be"),
+    (ph.Categorical, {"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
+])  # fmt: skip
+def test_settings_that_are_none_are_refused(model: Any, options: Any, message: str) -> None:
+    refuses(message, model, "y ~ 1", **options)

@@ -10,7 +10,6 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
 from tests.models.targets import AtPoints, draws_of
-from tests.refusals import refuses
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -76,13 +75,3 @@ def test_released_values_have_the_dtype_and_the_levels_of_the_data(
     made = bound.replicate(DRAW, 0, np.random.default_rng(5))["y"]
     assert made.dtype == table["y"].dtype
     assert set(made) == set(table["y"])
-
-
-@pytest.mark.parametrize(("values", "formula", "message"), [
-    (NAMES[PLACES], "y ~ x", "must have an order: give levels="),
-    (pd.Categorical(NAMES[PLACES]), "y ~ x", "must have an order: give levels="),
-    (ORDERED, "y ~ 0 + x", "must have an intercept"),
-    (ORDERED, "y ~ offset(x)", "Ordinal takes no offset"),
-])  # fmt: skip
-def test_outcomes_without_an_order_are_refused(values: Any, formula: str, message: str) -> None:
-    refuses(message, ph.Ordinal(formula).bind, _table(values))

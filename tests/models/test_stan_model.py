@@ -160,7 +160,7 @@ def test_sets_from_one_draw_differ() -> None:
 def test_survey_weights_above_one_are_taken() -> None:
     table = _table().assign(w=np.linspace(0.2, 1.9, 60).round(2))
     text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
-    bound = ph.models.SurveyWeighted(_model(text), "w").bind(table)
+    bound = ph.Unweighted(_model(text), design="w").bind(table)
     data = bound.stan_data(np.ones(60))
     assert max(data["weights"]) > 1
     assert np.isfinite(ProgramAtPoints(bound.program, data).log_density(np.zeros((1, 1)))).all()
@@ -320,6 +320,8 @@ def test_dropped_constants_are_no_fault() -> None:
     (lambda: _model(predictors="x"), "predictors must be a tuple of names"),
     (lambda: _model(predictors=("z",)).bind(_table()), "'z' is not"),
     (lambda: _model(formula="x ~ group").bind(_table()), "must have the outcome 'y' on its left"),
+    (lambda: _model(formula="y ~ group + offset(x)").bind(_table()),
+     r"design matrix X alone: found offset\(\).*in data="),
     (lambda: _model(data=lambda df: 3).bind(_table()), "must return a mapping"),
     (lambda: _model(data=lambda df: {"x": df["x"]}).bind(_table()), "name it in predictors="),
     (lambda: _model(data={"y": np.arange(60)}).bind(_table()), "function of the table"),

@@ -11,9 +11,10 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted
+from pyhybrid.models.survey import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
+from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -37,7 +38,7 @@ MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", deci
 def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float | None) -> None:
     """The log density less that without data is the sum of (clipped) alpha_i w_i f_i."""
     table, n = _table(), 60
-    bound = SurveyWeighted(model, "w").bind(table)
+    bound = with_survey_weights(model.bind(table), "w")
     alpha = np.random.default_rng(1).uniform(0.1, 1, n)
     weight = table["w"].to_numpy()
     draws = engine_by_name("embedded").sample(bound.program, bound.stan_data(np.ones(n)), seed=1,
@@ -65,13 +66,22 @@ def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float 
 
 def test_a_center_is_that_of_the_weighted_term() -> None:
     table, model = _table(), ph.Poisson("y ~ 1")
-    bound, plain = SurveyWeighted(model, "w").bind(table), model.bind(table)
+    plain = model.bind(table)
+    bound = with_survey_weights(plain, "w")
     weight = table["w"].to_numpy()
     center = np.linspace(-3, -1, 60)
     given = bound.stan_data(np.ones(60), cap=Cap(below=1, above=1, reference=center * weight))
     direct = plain.stan_data(weight, cap=Cap(below=1, above=1, reference=center))
     assert sorted(given["reference"]) == pytest.approx(sorted(direct["reference"]))
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
+
+
+def test_replicates_need_no_weights() -> None:
+    """Of a table, as in a sequence, whose weights are made later."""
+    bound = with_survey_weights(ph.Poisson("y ~ a").bind(_table()), "w")
+    at = AtPoints({"beta": np.array([[0.5, 0.1]])})
+    given = _table().drop(columns=["y", "w"])
+    assert bound.replicate(at, 0, np.random.default_rng(1), given)["y"].size == 60
 
 
 @pytest.mark.normal_draws
@@ -110,12 +120,6 @@ def test_only_weights_of_the_own_record_are_strict() -> None:
     assert _strict(_table().assign(w=1.0)).kind == "strict", "no weights"
 
 
-def test_a_mechanism_has_the_weights_of_its_model() -> None:
-    model = SurveyWeighted(ph.Poisson("y ~ 1", prior="normal"), "w")
-    assert ph.Unweighted(model).design == "w"
-    refuses("found another", ph.Unweighted, model, design="v")
-
-
 @pytest.mark.normal_draws
 def test_weights_of_one_charge_what_no_weights_do() -> None:
     """Seen: a term of the charge was left out, as the model was not known for a built-in one."""
@@ -134,9 +138,10 @@ def test_weights_of_one_charge_what_no_weights_do() -> None:
     ("many", "must be numbers"), (50.0, "must average about 1"),
 ])  # fmt: skip
 def test_bad_weights_are_one_line(w: Any, message: str) -> None:
-    model = SurveyWeighted(ph.Poisson("y ~ 1"), "w")
-    refuses(message, model.bind, _table().assign(w=w), hidden="\n")
-    refuses("'w' must be a column of the data", model.bind, _table().drop(columns="w"))
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), design="w")
+    refuses(message, mechanism.bind, _table().assign(w=w), hidden="\n")
+    refuses("'w' must be a column of the data", mechanism.bind, _table().drop(columns="w"))
+    refuses("design must be the name", ph.Unweighted, ph.Poisson("y ~ 1"), design=["w"])
 
 
 @pytest.mark.samples
@@ -150,5 +155,5 @@ def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
 
 
 def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
-    model = SurveyWeighted(ph.LogNormal("w ~ 1"), "w")
-    refuses("must not be synthesized", model.bind, _table())
+    mechanism = ph.Unweighted(ph.LogNormal("w ~ 1"), design="w")
+    refuses("must not be synthesized", mechanism.bind, _table())

@@ -27,7 +27,9 @@ def _log_lik(seed: int) -> Any:
     rng = np.random.default_rng(seed)
     y = rng.negative_binomial(2, 0.02, 40)
     draws = rng.normal(np.log(100), 0.1, 60)
-    return ph.Poisson("y ~ 1").log_lik({"beta": draws[:, None]}, y.astype(float), np.ones((40, 1)))
+    return ph.Poisson("y ~ 1").log_lik(
+        {"beta": draws[:, None]}, y.astype(float), np.ones((40, 1)), 0
+    )
 
 
 @pytest.mark.parametrize(("seed", "how"), [

@@ -497,7 +497,7 @@ def _told(error: BaseException) -> str:
 ], ids=["negative", "no numbers", "not normalized"])  # fmt: skip
 def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
     with pytest.raises(PyhybridError) as caught:
-        ph.models.SurveyWeighted(ph.Poisson("visits ~ 1"), "w").bind(table)
+        ph.Unweighted(ph.Poisson("visits ~ 1"), design="w").bind(table)
     assert str(CANARY) not in _told(caught.value)
     assert str(WEIGHT) not in _told(caught.value)
     assert f"{CANARY}" in table.to_csv(), "the control: the search finds what is there"

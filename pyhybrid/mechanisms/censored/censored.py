@@ -156,6 +156,8 @@ class Censored(CappedMechanism):
             )
         if self.inner is not None or self.cap is not None or self.epsilon is not None:
             raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
+        if self.design is not None:
+            raise InvalidInput("a calibration has no survey weights: give no design, or an inner")
         if self.model != calibration.model or self.relation != calibration.relation:
             raise InvalidInput(
                 f"calibration must be for this model and relation: it is for {calibration.model} "
@@ -197,7 +199,7 @@ class Censored(CappedMechanism):
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`, whose outcome is read in its declared form."""
-        bound = self.model.bind(read_in_forms(df, self.forms(df)))
+        bound = super().bind(read_in_forms(df, self.forms(df)))
         check_one_block(bound)
         return bound
 
@@ -212,7 +214,7 @@ class Censored(CappedMechanism):
         """The session over records whose outcome is read in its declared form."""
         table = session.bound.table
         read = read_in_forms(table, self.forms(table))
-        return session if read is table else replace(session, bound=self.model.bind(read))
+        return session if read is table else replace(session, bound=self.bind(read))
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Declared form of the outcome; where weights read all records, dtypes are the data's."""

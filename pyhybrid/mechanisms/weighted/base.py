@@ -34,8 +34,8 @@ from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of
 from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.composite.survey_weighted import SurveyWeighted, weight_columns_to_approve
 from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.survey import to_approve, with_survey_weights
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon, check_delta
 from pyhybrid.privacy.refits import ACCOUNTINGS, LocalLoss
@@ -74,7 +74,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
     design : str, optional
         Column of survey weights, which average about 1: they multiply the records' terms, before
-        privacy weights and censoring; see `pyhybrid.models.SurveyWeighted`.
+        privacy weights and censoring; see `pyhybrid.models.survey`.
     """
 
     model: Model
@@ -97,7 +97,6 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
                 "model must be a pyhybrid model, such as ph.Poisson('y ~ x'): found "
                 f"{getattr(self.model, '__name__', type(self.model).__name__)}"
             )
-        self._take_design()
         check_fraction(self.draw_quantile, "draw_quantile")
         check_choice(self.relation, "relation", RELATIONS)
         check_choice(self.accounting, "accounting", ACCOUNTINGS)
@@ -116,18 +115,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
         if self.unit is not None and not isinstance(self.unit, str):
             raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
-
-    def _take_design(self) -> None:
-        """Put the model under survey weights."""
-        if isinstance(self.model, SurveyWeighted):
-            if self.design not in (None, self.model.weights):
-                raise InvalidInput(
-                    "design must be the column that the model has its survey weights from: found "
-                    "another; give it once, to the mechanism or to SurveyWeighted"
-                )
-            object.__setattr__(self, "design", self.model.weights)
-        elif self.design is not None:
-            object.__setattr__(self, "model", SurveyWeighted(self.model, self.design))
+        if self.design is not None and not isinstance(self.design, str):
+            raise InvalidInput(f"design must be the name of a column: found {self.design!r}")
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -142,7 +131,10 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`."""
-        return self.model.bind(df)
+        return self._weighted(self.model.bind(df))
+
+    def _weighted(self, bound: BoundModel) -> BoundModel:
+        return bound if self.design is None else with_survey_weights(bound, self.design)
 
     def reads(self) -> dict[str, tuple[str, ...]]:
         """Columns that the mechanism itself reads beside its model, by what they are to it."""
@@ -156,7 +148,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
-        return weight_columns_to_approve(self.model)
+        return to_approve(self.design)
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism and its model."""
@@ -169,7 +161,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         }
         plan = self.reweighting
         settings["reweighting"] = asdict(plan) if isinstance(plan, Reweighting) else plan
-        model = self.model.describe()
+        weights = {} if self.design is None else {"design": self.design}
+        model = {**self.model.describe(), **weights}
         if self.unit is not None and "unit" in model:  # a model's own is that of its outcome
             settings["unit_of_privacy"] = settings.pop("unit")
         return {"mechanism": self.name, **settings, **model}
@@ -250,8 +243,12 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         is replaced."""
         m, session = check_count(n_synthetic, "n_synthetic"), session.by_unit(self.unit)
         check_draws_released(n_draws_released, m)
-        if getattr(session.bound, "model", self.model) != self.model:
-            raise InvalidInput("session must be over the mechanism's model: it is over another")
+        survey = session.bound.survey
+        weighted_by = None if survey is None else survey.column
+        if session.bound.model != self.model or weighted_by != self.design:
+            raise InvalidInput(
+                "session must be over the mechanism's model: it is over another, or other weights"
+            )
         self.check_predictors(session, refits)
         path = self.fit(session)
         loss = self.loss(session, path, refits)

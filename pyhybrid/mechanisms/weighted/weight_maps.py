@@ -274,8 +274,10 @@ class CappedMechanism(PseudoPosteriorMechanism):
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
-        if self.inner is not None and self.inner.model != self.model:
-            raise InvalidInput("inner must be a mechanism over the same model")
+        if self.inner is not None and (
+            self.inner.model != self.model or self.inner.design != self.design
+        ):
+            raise InvalidInput("inner must be a mechanism over the same model and design")
         if self.inner is not None and self.inner.unit != self.unit:
             raise InvalidInput(
                 f"inner must have the unit of privacy of {self.name}: found {self.inner.unit!r} "
@@ -292,7 +294,7 @@ class CappedMechanism(PseudoPosteriorMechanism):
 
     def _inner(self) -> PseudoPosteriorMechanism:
         return self.inner or LipschitzWeighted(
-            self.model, draw_quantile=self.draw_quantile, unit=self.unit
+            self.model, draw_quantile=self.draw_quantile, unit=self.unit, design=self.design
         )
 
     def _size(self, bound: BoundModel, *, either_sign: bool = False) -> float:

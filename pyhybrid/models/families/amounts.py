@@ -1,136 +1,76 @@
-"""Amounts: normal regression of a transformed outcome, and gamma regression."""
+"""Amounts: continuous outcomes over a unit, transformed or as they are, and gamma regression."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_finite, check_positive
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, check_decimals
-from pyhybrid.models.families.coefficients import PRIORS, LinearModel
-from pyhybrid.models.families.regression import (
-    Offset,
-    refuse_outside,
-    refuse_rows,
-)
+from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.regression import refuse_outside, refuse_rows
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.grid import GridForm, NormalForm, PoissonForm
-from pyhybrid.models.initialization import quadratic
-from pyhybrid.models.laws import GammaLaw, Law, NormalLaw
+from pyhybrid.models.laws import GammaLaw, Law
 from pyhybrid.models.two_block import BlockModel
 
 
 @dataclass(frozen=True)
-class TransformedModel(BlockModel):
+class AmountModel(BlockModel):
     """A model of t(y / unit), y continuous.
 
     Parameters
     ----------
     formula : str
         Wilkinson formula.
-    transform : {"identity", "log", "signed_log", "asinh"}
-        t, see `pyhybrid.models.columns.support`. The density, and with it the log-likelihood,
-        Lipschitz bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.
     unit : float, default 1
         Above 0, in the outcome's unit; given, never read from the data.
-    min_sd : float, default 0
-        Lower end of the prior of the deviation sigma, on the transformed scale. Many equal outcomes
-        let the likelihood of a mixture grow without end as a component narrows onto them: a floor,
-        such as 0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
     decimals : int, optional
         Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
         read from the data, and the charge says so and is not strict.
-
-    Notes
-    -----
-    Released values are transformed back and rounded to `decimals`. Values beyond 2^53 in
-    size are moved to it; under ``"log"`` values that would round to 0 become the smallest positive
-    one. Densities can exceed 1, so that relation "replace" costs twice as much.
-    """
-
-    _: KW_ONLY
-    transform: str = "identity"
-    unit: float = 1.0
-    min_sd: float = 0.0
-    decimals: int | None = None
-    density_above_one: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice(self.transform, "transform", TRANSFORMS)
-        check_positive(self.unit, "unit")
-        if check_finite(self.min_sd, "min_sd") < 0:
-            raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
-        check_decimals(self.decimals)
-
-    def describe(self) -> dict[str, Any]:
-        settings = {"transform": self.transform, "unit": self.unit, "min_sd": self.min_sd}
-        scale = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        return {**super().describe(), **settings, "decimals": self.decimals, "density": scale}
-
-    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
-        known = super().takes(y) & (np.abs(y) <= LARGEST)
-        return known & (y > 0) if TRANSFORMS[self.transform].positive else known
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
-        if TRANSFORMS[self.transform].positive:
-            rules.append((
-                f"be above 0 for transform={self.transform!r}: {{}} is not; take a model with "
-                "zeros=True if it is 0, or transform signed_log or asinh",
-                design.y <= 0,
-            ))  # fmt: skip
-        refuse_rows(design, index, rules)
-
-    def to_support(self, y: FloatArray) -> FloatArray:
-        return TRANSFORMS[self.transform].forward(y / self.unit)
-
-    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        kind = TRANSFORMS[self.transform]
-        with np.errstate(over="ignore"):
-            amounts = np.clip(self.unit * kind.inverse(values), -LARGEST, LARGEST)
-        if np.isnan(amounts).any():
-            raise SamplingError("a replicate is not a number: the posterior draw is not finite")
-        rounded = amounts if decimals is None else np.round(amounts, decimals)
-        if kind.positive:
-            step = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
-            rounded = np.maximum(rounded, step)
-        return np.asarray(rounded)
-
-
-@dataclass(frozen=True)
-class BoundedModel(BlockModel):
-    """A model of a continuous outcome that may have a declared range.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula.
     lower, upper : float, optional
         Smallest and largest value that the column can hold: public, given, never read from the
         data. Values outside never leave: replicates are drawn from the model given that they lie
         within, which is a function of the posterior draw and costs nothing more. The likelihood is
         not truncated. Data outside are refused.
+
+    Notes
+    -----
+    Released values are transformed back and rounded to `decimals`. Values beyond 2^53 in size are
+    moved to it; of a positive amount, those that would round to 0 become the smallest positive one.
+    Densities can exceed 1, so that relation "replace" costs twice as much.
     """
 
     _: KW_ONLY
+    unit: float = 1.0
+    decimals: int | None = None
     lower: float | None = None
     upper: float | None = None
+    density_above_one: ClassVar[bool] = True
+    above_zero: ClassVar[str] = "be above 0: {} is not; give zeros=True if it is 0"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_positive(self.unit, "unit")
+        check_decimals(self.decimals)
         for name in ("lower", "upper"):
             if getattr(self, name) is not None:
                 check_finite(getattr(self, name), name)
         low, high = self.ends
         if not low < high:
             raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
+        if self.scale.positive and high <= 0:
+            raise InvalidInput(f"upper must be above 0: found {high:g}")
+
+    @property
+    @abstractmethod
+    def scale(self) -> Transform:
+        """t, see `pyhybrid.models.columns.support`."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -144,228 +84,106 @@ class BoundedModel(BlockModel):
 
     def describe(self) -> dict[str, Any]:
         ends = {"lower": self.lower, "upper": self.upper}
-        return {**super().describe(), **{k: v for k, v in ends.items() if v is not None}}
+        given = {name: end for name, end in ends.items() if end is not None}
+        return {**super().describe(), "unit": self.unit, "decimals": self.decimals, **given}
 
     def support(self, dtype: Any) -> tuple[float, float]:
         low, high = super().support(dtype)
         return max(low, self.ends[0]), min(high, self.ends[1])
 
-
-def advice_on_unit(bound: Any) -> str:
-    """What to say of a `NormalRegression` joined to a table whose values are far from what its
-    priors expect: they pull it towards 0, or the posterior has several modes; else empty."""
-    if bound.blocks:
-        bound = bound.blocks[-1].bound
-    model = getattr(bound, "model", None)
-    if not isinstance(model, NormalRegression) or model.transform != "identity":
-        return ""
-    size = float(np.median(np.abs(bound.design.y)))
-    if size <= _FAR_FROM_PRIOR * model.unit * (model.intercept_prior_sd or 1.0):
-        return ""
-    return (
-        f"outcome {bound.design.outcome!r} is about {size:.1g}, and the priors expect values of "
-        f"about {model.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
-    )
-
-
-_FAR_FROM_PRIOR = 50
-_RIDGE = 0.1
-_ROUNDS = 3  # of least squares and sigma
-
-
-@dataclass(frozen=True)
-class NormalRegression(LinearModel, BoundedModel, TransformedModel):
-    r"""A continuous outcome, transformed, with mean :math:`o_i + x_i'\beta` and deviation sigma.
-
-    Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
-    coefficient, or independent normals; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and
-    of the columns as the formula codes them: choose `unit`, and units of predictors, so that both
-    are of the order of 1. Without a cap the likelihood goes to Stan as sums over the records
-    (sufficient statistics): the same density at a cost that does not grow with n.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-
-    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, for a declared range
-    `pyhybrid.models.families.amounts.BoundedModel` and, for the prior on beta,
-    `pyhybrid.models.families.coefficients.LinearModel`.
-
-    References
-    ----------
-    [S22] appendix B, with one component.
-    """
-
-    grid: ClassVar[type[PoissonForm] | None] = NormalForm
-    program_name: ClassVar[str] = "normal_regression"
-    parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if TRANSFORMS[self.transform].positive and self.ends[1] <= 0:
-            raise InvalidInput(f"upper must be above 0: found {self.ends[1]:g}")
-
-    @property
-    def law(self) -> Law:
-        """Public bins of the first look: equal ones within declared ends, else powers of two."""
-        kind, (low, high), step = TRANSFORMS[self.transform], self.ends, 0.0
-        if math.isfinite(high - low) and (low > 0 or not kind.positive):
-            low, high = kind.forward(np.array([low, high]) / self.unit)
-            edges = np.linspace(low, high, 65)
-        else:
-            sizes = 2.0 ** np.arange(-20, 41)
-            values = sizes if kind.positive else np.concatenate([-sizes[::-1], [0.0], sizes])
-            edges = np.unique(kind.forward(np.asarray(values, dtype=np.float64)))
-        if self.transform == "identity" and self.given_decimals is not None:
-            step = 10.0**-self.given_decimals / self.unit
-        # Of values as they are neither size nor spread is known beforehand.
-        known = (math.inf, math.inf) if self.transform == "identity" else NormalLaw.start_sd
-        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
-
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        form = super().grid_form(columns)
-        return replace(form, min_sd=self.min_sd) if isinstance(form, NormalForm) else form
-
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        """Least squares, with the ridge that a standard normal prior is."""
-        y = y - offset
-        total = float(weight.sum())
-        smallest = max(1e-6 * float(np.std(y)), 1e-150)
-        sd, center = 1.0, np.zeros(X.shape[1])
-        root = np.sqrt(weight)
-        for _ in range(_ROUNDS):
-            ridge = sd * np.sqrt(_RIDGE) * np.eye(X.shape[1])
-            rows = np.vstack([root[:, None] * X, ridge])
-            center = np.linalg.lstsq(rows, np.append(root * y, np.zeros(center.size)))[0]
-            sd = max(_deviation(weight, y - X @ center, X, _RIDGE * sd**2, total), smallest)
-        slope = weight * (y - X @ center) / sd**2
-        return {
-            **quadratic(X, center, slope, weight / sd**2),
-            "near": center,
-            "center_sigma": float(np.log(max(sd - self.min_sd, 0.1 * sd))),
-            "spread_sigma": float(1 / np.sqrt(2 * weight.sum() + 2)),
-        }
-
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, "min_sd": float(self.min_sd)}
+    def takes(self, y: FloatArray) -> BoolArray:
+        known = super().takes(y) & (np.abs(y) <= LARGEST)
+        return known & (y > 0) if self.scale.positive else known
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        super().check_outcome(design, index)
-        refuse_outside(design, index, self.ends)
-
-
-def _deviation(
-    weight: FloatArray, residual: FloatArray, X: FloatArray, ridge: float, total: float
-) -> float:
-    """Root mean square; where columns leave less than half of the records free, as many as are. Of
-    a fit that is nearly exact nothing is learned about sigma: its prior, of scale 1, then counts
-    for what one free record lacks."""
-    squares = float(weight @ residual**2)
-    if total >= 2 * X.shape[1]:
-        return float(np.sqrt(squares / total))
-    information = np.linalg.eigvalsh((X.T * weight) @ X)
-    free = total - float(np.sum(information / (information + ridge)))
-    return float(np.sqrt((squares + max(1 - free, 0.0)) / max(free, 1.0)))
-
-
-@dataclass(frozen=True)
-class LogNormal(NormalRegression):
-    r"""A positive amount: log(y / unit) is normal, with mean :math:`o_i + x_i'\beta`.
-
-    Its deviation is sigma. The family that brms calls ``lognormal``. Priors: independent normals on
-    beta, as `pyhybrid.Bernoulli` has; sigma ~ half-t_3(0, 1).
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-    prior : {"normal", "published"}, default "normal"
-        On the coefficients, of which the intercept is about the mean of log(y / unit): give a
-        `unit` that is the size of a usual amount. See
-        `pyhybrid.models.families.coefficients.LinearModel`.
-
-    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, whose
-    `transform` is "log" here.
-    """
-
-    _: KW_ONLY
-    transform: str = "log"
-    prior: str = "normal"
-    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.transform != "log":
-            raise InvalidInput(
-                f"transform of LogNormal must be 'log': found {self.transform!r}; take "
-                "NormalRegression for others"
-            )
-
-
-@dataclass(frozen=True)
-class Gamma(LinearModel, BoundedModel):
-    r"""A positive amount with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
-
-    Its variance is mu^2 / shape. Priors: shape ~ exponential(1), rstanarm's for a Gamma family; on
-    beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-    unit : float, default 1
-        Above 0, in the outcome's unit; given, never read from the data. The intercept is about the
-        log of the mean of y / unit.
-    prior : {"normal", "published"}, default "normal"
-        On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
-    decimals : int, optional
-        Number of decimals of released values, 0 to 15. A strict charge needs it: if
-        omitted it is read from the data, and the charge says so and is not strict. What would round
-        to 0 becomes the smallest positive value.
-
-    Other parameters as in `pyhybrid.models.families.amounts.BoundedModel`. Densities can exceed 1,
-    so that relation "replace" costs twice as much.
-    """
-
-    _: KW_ONLY
-    unit: float = 1.0
-    prior: str = "normal"
-    decimals: int | None = None
-    program_name: ClassVar[str] = "gamma_regression"
-    parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
-    density_above_one: ClassVar[bool] = True
-    law: ClassVar[Law] = GammaLaw()
-
-    def __post_init__(self) -> None:
-        check_positive(self.unit, "unit")
-        check_decimals(self.decimals)
-        super().__post_init__()
-        if self.upper is not None and self.upper <= 0:
-            raise InvalidInput(f"upper must be above 0: found {self.upper:g}")
-
-    def describe(self) -> dict[str, Any]:
-        settings = {"unit": self.unit, "decimals": self.decimals, "prior": self.prior}
-        return {**super().describe(), **settings, "density": f"of y / {self.unit:g}"}
-
-    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
-        return super().takes(y) & (y > 0) & (y <= LARGEST)
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        rules = (
-            ("be above 0: {} is not; give zeros=True if it is 0", design.y <= 0),
-            (f"be at most {LARGEST:.0f} in size: {{}} is larger", design.y > LARGEST),
-        )
+        rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
+        if self.scale.positive:
+            rules.append((self.above_zero, design.y <= 0))
         refuse_rows(design, index, rules)
         refuse_outside(design, index, self.ends)
 
     def to_support(self, y: FloatArray) -> FloatArray:
-        return y / self.unit
+        return self.scale.forward(y / self.unit)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        amounts = np.minimum(self.unit * values, LARGEST)
+        with np.errstate(over="ignore"):
+            amounts = np.clip(self.unit * self.scale.inverse(values), -LARGEST, LARGEST)
+        if np.isnan(amounts).any():
+            raise SamplingError("a replicate is not a number: the posterior draw is not finite")
         rounded = amounts if decimals is None else np.round(amounts, decimals)
-        least = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
-        return np.asarray(np.maximum(rounded, least))
+        if self.scale.positive:
+            least = np.finfo(np.float64).tiny if decimals is None else 10.0**-decimals
+            rounded = np.maximum(rounded, least)
+        return np.asarray(rounded)
+
+
+@dataclass(frozen=True)
+class TransformedModel(AmountModel):
+    """A normal model, or a mixture of them, of t(y / unit).
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula.
+    transform : {"identity", "log", "signed_log", "asinh"}
+        t, see `pyhybrid.models.columns.support`. The density, and with it the log-likelihood,
+        Lipschitz bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.
+    min_sd : float, default 0
+        Lower end of the prior of the deviation sigma, on the transformed scale. Many equal outcomes
+        let the likelihood of a mixture grow without end as a component narrows onto them: a floor,
+        such as 0.01 for log income, keeps densities below 1 / (min_sd sqrt(2 pi)).
+
+    Other parameters as in `pyhybrid.models.families.amounts.AmountModel`.
+    """
+
+    _: KW_ONLY
+    transform: str = "identity"
+    min_sd: float = 0.0
+    above_zero: ClassVar[str] = (
+        "be above 0 for transform='log': {} is not; give zeros=True if it is 0, or take transform "
+        "signed_log or asinh"
+    )
+
+    def __post_init__(self) -> None:
+        check_choice(self.transform, "transform", TRANSFORMS)
+        if check_finite(self.min_sd, "min_sd") < 0:
+            raise InvalidInput(f"min_sd must be >= 0: found {self.min_sd:g}")
+        super().__post_init__()
+
+    @property
+    def scale(self) -> Transform:
+        return TRANSFORMS[self.transform]
+
+    def describe(self) -> dict[str, Any]:
+        density = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+        settings = {"transform": self.transform, "min_sd": self.min_sd, "density": density}
+        return {**super().describe(), **settings}
+
+
+@dataclass(frozen=True)
+class Gamma(LinearModel, AmountModel):
+    r"""A positive amount with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
+
+    Its variance is mu^2 / shape. Priors: shape ~ exponential(1), rstanarm's for a Gamma family; on
+    beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit; the
+    intercept is about the log of the mean of y / unit.
+
+    Parameters
+    ----------
+    formula : str
+        Wilkinson formula, e.g. ``"income ~ age + education"``.
+    prior : {"normal", "published"}, default "normal"
+        On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
+
+    Other parameters as in `pyhybrid.models.families.amounts.AmountModel`.
+    """
+
+    _: KW_ONLY
+    prior: str = "normal"
+    program_name: ClassVar[str] = "gamma_regression"
+    parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
+    law: ClassVar[Law] = GammaLaw()
+    scale: ClassVar[Transform] = Transform(forward=np.positive, inverse=np.positive, positive=True)
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), "prior": self.prior, "density": f"of y / {self.unit:g}"}

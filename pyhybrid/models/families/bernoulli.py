@@ -35,7 +35,7 @@ from pyhybrid.models.laws import BernoulliLaw, Law
 class BoundLevels(BoundRegression):
     """A model of levels, in the type of the column, joined to a table. Confidential."""
 
-    levels: OutcomeLevels
+    levels: OutcomeLevels  # type: ignore[misc]
 
     @property
     def data_dependent(self) -> tuple[str, ...]:

@@ -30,10 +30,10 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import FirstTry
 from pyhybrid.models.base import ReleasedByMechanism
-from pyhybrid.models.families.regression import Offset, Parameters, RegressionModel
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import INTERCEPT, Matrix
 from pyhybrid.models.grid import GridForm, PoissonForm
-from pyhybrid.models.initialization import quadratic, rough_fit, sized_hints
+from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
 
@@ -134,36 +134,19 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
     def _size(self, parameters: Parameters) -> FloatArray | float:
         return 1.0 if self.law.size is None else parameters[self.law.size]
 
-    def log_density(self, parameters: Parameters, y: FloatArray, eta: FloatArray) -> FloatArray:
-        """Unweighted log-likelihood in nats (S, b), of y (b,) at linear predictors eta (S, b)."""
-        return self.law.log_density(y, eta, np.reshape(self._size(parameters), (-1, 1)))
-
     def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
         return self.law.draw(eta, float(self._size(parameters)), rng)
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
-        return self.log_density(parameters, y, parameters["beta"] @ X.T + offset)
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        size = np.reshape(self._size(at), (-1, 1))
+        return self.law.log_density(y, at["beta"] @ X.T + offset, size)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        return self.draw(parameters, X @ parameters["beta"] + offset, rng)
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        return self.draw(at, X @ at["beta"] + offset, rng)
 
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        """The mode, roughly; finite where predictors separate levels."""
-        if self.law.size is not None:
-            return sized_hints(self.law, y, X, weight, offset)
-        fit = rough_fit(y, X, weight, self.law.canonical, offset)
-        return quadratic(X, fit.center, weight * (y - fit.fitted), weight * fit.variance)
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+        return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)

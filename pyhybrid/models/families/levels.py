@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import InvalidInput
@@ -23,12 +23,15 @@ from pyhybrid.models.columns.form import (
 from pyhybrid.models.families.bernoulli import BoundLevels, Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import prior_scales
 from pyhybrid.models.families.regression import (
+    Hints,
     Offset,
     Parameters,
     Positions,
+    Rng,
 )
 from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.initialization import log_of_levels, rough_levels, rough_ordinal
+from pyhybrid.models.initialization import start_of_levels, start_of_ordered
+from pyhybrid.models.laws import log_of_levels
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
@@ -44,24 +47,15 @@ class BoundManyLevels(BoundLevels):
         """Number of levels C."""
         return len(self.levels.values)
 
-    @property
-    def n_parameters(self) -> int:
-        K, beside = len(self.design.columns), self.n_levels - 1
-        return K * beside if isinstance(self.model, Categorical) else K + beside
-
     @cached_property
     def rows(self) -> Rows:
-        code = distinct_rows(self.design.X).row_of * self.n_levels + self.design.y.astype(np.intp)
-        _, first, row_of = np.unique(code, return_index=True, return_inverse=True)
-        frequency = np.bincount(row_of).astype(np.float64)
-        return Rows(first=first, row_of=row_of, frequency=frequency)
-
-    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["offsets"]
-        return {**super()._shaped(data), "n_levels": self.n_levels}
+        """Distinct rows, those of the same predictors together."""
+        return self._in_order(super().rows)
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
-        rows = super().stan_rows(alpha, unit)
+        return self._in_order(super().stan_rows(alpha, unit))
+
+    def _in_order(self, rows: Rows) -> Rows:
         order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
         return Rows(
             first=rows.first[order],
@@ -69,28 +63,30 @@ class BoundManyLevels(BoundLevels):
             frequency=rows.frequency[order],
         )
 
+    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
+        del data["offsets"]
+        return {**super()._shaped(data), "n_levels": self.n_levels}
+
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
 
-    def _hints(
+    def _start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
     ) -> dict[str, Any]:
-        """By distinct predictors: the rough fit gets the shares of the levels (d, C)."""
+        """From the weights of the levels (d, C) by distinct predictors."""
         designs = distinct_rows(X)
         counts = np.zeros((designs.first.size, self.n_levels))
         np.add.at(counts, (designs.row_of, y.astype(np.intp)), weight)
-        total = counts.sum(axis=1)
-        shares = counts / np.where(total > 0, total, 1.0)[:, None]
-        return super()._hints(shares, X[designs.first], total, offset[designs.first])
+        return self.model.start(counts, X[designs.first], weight, offset)
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        y, X = self.design.y[self.rows.first], self.design.X[self.rows.first]
+        X = self.design.X[self.rows.first]
         starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
         size = max(1, _BLOCK_ELEMENTS // (draws.n_draws * self.n_levels))
-        ends = [*starts[size::size], y.size]
+        ends = [*starts[size::size], len(X)]
         for start, end in zip(starts[::size], ends, strict=True):
-            yield self.model.log_lik(parameters, y[start:end], X[start:end])
+            yield self.terms(parameters, slice(start, end))
 
 
 @dataclass(frozen=True)
@@ -229,41 +225,22 @@ class Categorical(LevelModel):
             X=matrix.X, columns=matrix.columns, levels=levels, prior_sd=scales
         )
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         rows = distinct_rows(X)
-        eta = _with_first(np.matmul(X[rows.first], parameters["beta"]))
+        eta = _with_first(np.matmul(X[rows.first], at["beta"]))
         total = logsumexp(eta, axis=2)
         row_of = np.broadcast_to(rows.row_of, y.shape)
         return np.asarray(eta[:, row_of, y.astype(np.intp)] - total[:, row_of])
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        rows = distinct_rows(X)
-        drawn = rng.random((X.shape[0],))
-        places = np.empty(X.shape[0])
-        width = parameters["beta"].shape[1] + 1
-        for block in _blocks(rows.first.size, width):
-            eta = _with_first(X[rows.first[block]] @ parameters["beta"])
-            total: FloatArray = np.asarray(logsumexp(eta, axis=1, keepdims=True))
-            below: FloatArray = np.exp(eta - total).cumsum(axis=1)
-            here = np.flatnonzero((rows.row_of >= block.start) & (rows.row_of < block.stop))
-            for few in _blocks(here.size, width):
-                at = here[few]
-                passed = drawn[at, None] >= below[rows.row_of[at] - block.start, :-1]
-                places[at] = passed.sum(axis=1)
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        drawn, places = rng.random((X.shape[0],)), np.empty(X.shape[0])
+        for rows in _blocks(X.shape[0], at["beta"].shape[1] + 1):
+            below = softmax(_with_first(X[rows] @ at["beta"]), axis=1).cumsum(axis=1)
+            places[rows] = (drawn[rows, None] >= below[:, :-1]).sum(axis=1)
         return places
 
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        return dict(rough_levels(weight[:, None] * y, X, self.scales_of(X)))
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+        return dict(start_of_levels(y, X, self.scales_of(X)))
 
 
 def _with_first(eta: FloatArray) -> FloatArray:
@@ -342,26 +319,16 @@ class Ordinal(LevelModel):
             prior_sd=scales[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         """log P(y), shape (S, b), in nats; y are places from 0, beta[0] = -threshold[0]."""
-        threshold = parameters["threshold"] - parameters["threshold"][:, :1]
-        eta = np.broadcast_to(parameters["beta"] @ X.T, (len(threshold), y.size))
+        threshold = at["threshold"] - at["threshold"][:, :1]
+        eta = np.broadcast_to(at["beta"] @ X.T, (len(threshold), y.size))
         return log_of_levels(y.astype(np.intp), threshold, eta)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        latent = X @ parameters["beta"] + rng.logistic(size=X.shape[0])
-        threshold = parameters["threshold"] - parameters["threshold"][0]
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        latent = X @ at["beta"] + rng.logistic(size=X.shape[0])
+        threshold = at["threshold"] - at["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
 
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        return dict(rough_ordinal(weight[:, None] * y, X, self.scales_of(X)))
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+        return dict(start_of_ordered(y, X, self.scales_of(X)))

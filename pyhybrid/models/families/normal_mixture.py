@@ -15,15 +15,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
-from pyhybrid.models.families.regression import BoundRegression, Offset, Parameters, Positions
+from pyhybrid.models.families.regression import (
+    BoundRegression,
+    Hints,
+    Offset,
+    Parameters,
+    Positions,
+    Rng,
+)
 from pyhybrid.models.formula.design import Design
-from pyhybrid.privacy.censoring import Cap
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start with less
@@ -83,11 +88,9 @@ class MixtureRegression(TransformedModel):
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "n_components": self.n_components}
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
-        beta, sigma = parameters["beta"], parameters["sigma"]  # (S, K, C), (S, C)
-        constant = parameters["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        beta, sigma = at["beta"], at["sigma"]  # (S, K, C), (S, C)
+        constant = at["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
         total = None
         for k in range(sigma.shape[1]):
             z = (y - offset - beta[:, :, k] @ X.T) / sigma[:, k, None]
@@ -95,23 +98,15 @@ class MixtureRegression(TransformedModel):
             total = component if total is None else np.logaddexp(total, component)
         return np.asarray(total)
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of t(y), shape (n,): a component for each record, then its normal."""
-        proportion = np.exp(parameters["log_proportion"])
+        proportion = np.exp(at["log_proportion"])
         component = rng.choice(proportion.size, size=X.shape[0], p=proportion / proportion.sum())
-        mean = np.einsum("nk,kn->n", X, parameters["beta"][:, component])
+        mean = np.einsum("nk,kn->n", X, at["beta"][:, component])
         noise = rng.standard_normal(X.shape[0])
-        return np.asarray(mean + offset + parameters["sigma"][component] * noise)
+        return np.asarray(mean + offset + at["sigma"][component] * noise)
 
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
@@ -137,34 +132,14 @@ class BoundMixture(BoundRegression):
     model: MixtureRegression
 
     @property
-    def n_parameters(self) -> int:
-        return self.model.n_components * (len(self.design.columns) + 2)
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         if self.model.n_components == 1:
-            return ()
+            return super().assumptions
         return (
+            *super().assumptions,
             "All chains of the mixture start around one rough fit: modes of the posterior that "
             "none of them reached are assumed to have no weight.",
         )
-
-    def stan_data(
-        self,
-        alpha: FloatArray,
-        *,
-        cap: float | Cap | None = None,
-        dispersion: float = 1.0,
-        emit_log_lik: bool = False,
-    ) -> dict[str, Any]:
-        data = super().stan_data(alpha, cap=cap, emit_log_lik=emit_log_lik)
-        if self.model.program != "default":
-            return data
-        for name in ("spread_sigma", "spread_ratio"):
-            data[name] = dispersion * data[name]
-        for name in ("information", "score"):  # inverse to the starts' variance
-            data[name] = data[name] / dispersion**2
-        return data
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels: seven
@@ -176,7 +151,7 @@ class BoundMixture(BoundRegression):
         rows = [order[round(q * (order.size - 1))] for q in _ROWS_MONITORED]
         parameters = {name: draws.flat(name) for name in self.model.parameters}
         densities = [
-            self.model.log_lik(parameters, points, x[None])
+            self.model.log_lik(parameters, points, x[None], 0)
             for x in np.vstack([X.mean(axis=0), X[rows]])
         ]
         return {"log_density": np.hstack(densities).reshape(*draws.divergent.shape, -1)}
@@ -303,23 +278,13 @@ def _em(records: _Records, state: _State, iterations: int) -> tuple[_State, floa
     total, before = max(float(records.weight.sum()), 1e-300), -np.inf
     for _ in range(iterations):
         log_density = _log_density(records, state)
-        by_row = _log_sum(log_density)
+        by_row = np.logaddexp.reduce(log_density, axis=1)
         now = float(records.weight @ by_row) / total
         if abs(now - before) < _TOLERANCE:
             break
         state = _m_step(records, np.exp(log_density - by_row[:, None]), state.precision)
         before = now
     return state, now * total
-
-
-def _log_sum(terms: FloatArray) -> FloatArray:
-    """log sum exp of each row: SciPy's number, to the bit, in a quarter of its time."""
-    largest = terms.max(axis=1)
-    first, shift = terms == largest[:, None], np.where(largest == -np.inf, 0.0, largest)
-    number = first.sum(axis=1, dtype=np.float64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.exp(np.where(first, -np.inf, terms) - shift[:, None]).sum(axis=1)
-        return np.asarray(np.log1p(rest / number) + np.log(number) + largest)
 
 
 def _log_density(records: _Records, state: _State) -> FloatArray:
@@ -331,7 +296,7 @@ def _log_density(records: _Records, state: _State) -> FloatArray:
 def _result(records: _Records, state: _State, total: float, n_components: int) -> RoughMixture:
     """The components by falling proportion, filled up with empty ones."""
     log_density = _log_density(records, state)
-    share = np.exp(log_density - logsumexp(log_density, axis=1)[:, None])
+    share = np.exp(log_density - np.logaddexp.reduce(log_density, axis=1)[:, None])
     order, K = np.argsort(-state.proportion, kind="stable"), records.X.shape[1]
     empty = n_components - order.size
     information = np.zeros((n_components, K, K))

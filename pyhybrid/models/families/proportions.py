@@ -13,22 +13,21 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import scipy
-from scipy.special import betaln, expit, logit, polygamma
 
-from pyhybrid.core.checks import FloatArray, check_finite
+from pyhybrid.core.checks import BoolArray, FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Offset, Parameters, refuse_outside
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, refuse_outside
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import BetaForm
-from pyhybrid.models.initialization import cholesky_or_diagonal
+from pyhybrid.models.initialization import mode_of, root_of_inverse
 from pyhybrid.models.laws import BetaLaw, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
+
+_BY_ROW = ("y", "frequency", "weights", "reference")
 
 
 @dataclass(frozen=True)
@@ -55,20 +54,19 @@ class ProportionModel(BlockModel):
     edge: float = 1e-10
     decimals: int | None = None
     density_above_one: ClassVar[bool] = True
+    law: ClassVar[Law] = BetaLaw()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lower", "upper", "edge"):
             check_finite(getattr(self, name), name)
+        ends = f"found {self.lower:g} and {self.upper:g}"
         if not self.lower < self.upper:
             raise InvalidInput(
-                f"lower must be below upper: found {self.lower:g} and {self.upper:g}; give the "
-                "bounds, they are part of the model"
+                f"lower must be below upper: {ends}; give the bounds, they are part of the model"
             )
         if math.isinf(self.upper - self.lower):
-            raise InvalidInput(
-                f"upper - lower must be finite: found {self.lower:g} and {self.upper:g}"
-            )
+            raise InvalidInput(f"upper - lower must be finite: {ends}")
         if not 0 < self.edge < 0.1:
             raise InvalidInput(f"edge must lie in (0, 0.1): found {self.edge:g}")
         check_decimals(self.decimals)
@@ -79,7 +77,7 @@ class ProportionModel(BlockModel):
         scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
         return {**super().describe(), **scale, "decimals": self.decimals}
 
-    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
+    def takes(self, y: FloatArray) -> BoolArray:
         return np.asarray((y >= self.lower) & (y <= self.upper))
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
@@ -90,13 +88,8 @@ class ProportionModel(BlockModel):
         return np.clip(unit, self.edge, 1 - self.edge)
 
     def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        return on_grid(
-            self.lower + (self.upper - self.lower) * values, decimals, self.lower, self.upper
-        )
-
-
-_RIDGE = 0.01
-_BY_ROW = ("y", "frequency", "weights", "reference")
+        y = self.lower + (self.upper - self.lower) * values
+        return on_grid(y, decimals, self.lower, self.upper)
 
 
 @dataclass(frozen=True)
@@ -132,51 +125,37 @@ class Beta(ProportionModel):
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return LinearScoring(
-            law=BetaLaw(), X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
+            law=self.law, X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
             prior_sd=np.ones(1), share=True,
         )  # fmt: skip
 
     def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
         return BetaForm()
 
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
-        beta1 = (parameters["lambda"] * parameters["phi"])[:, None]
-        beta2 = (parameters["lambda"] * (1 - parameters["phi"]))[:, None]
-        return log_beta(y, beta1, beta2)
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        phi, size = at["phi"][:, None], at["lambda"][:, None]
+        return log_beta(y, size * phi, size * (1 - phi))
 
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
-        beta1 = parameters["lambda"] * parameters["phi"]
-        return rng.beta(beta1, parameters["lambda"] * (1 - parameters["phi"]), size=X.shape[0])
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        phi, size = at["phi"], at["lambda"]
+        return rng.beta(size * phi, size * (1 - phi), size=X.shape[0])
 
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
-        """The mode and its curvature, and the sums that stand for the records."""
-        total, ones = float(weight.sum()), float(weight @ np.log(y))
-        zeros = float(weight @ np.log1p(-y))
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+        """The mode and a root of its covariance, and the sums that stand for the records."""
+        mode = mode_of(self.law, y, X, weight, offset)
 
-        def loss(u: FloatArray) -> float:
-            phi, size = expit(u[0]), 0.1 + np.exp(np.clip(u[1], -30, 30))
-            a, b = size * phi, size * (1 - phi)
-            gain = (a - 1) * ones + (b - 1) * zeros - total * betaln(a, b)
-            return float(_RIDGE * (u @ u) - gain)
+        def gradient(u: FloatArray) -> FloatArray:
+            size = self.law.size_at(u[1])
+            by_eta, by_size = self.law.slopes(y, np.full(y.size, u[0]), size)
+            return np.array([weight @ by_eta, weight @ by_size * (size - self.law.floor)])
 
-        mean = float(np.clip(weight @ y / max(total, 1e-300), 1e-6, 1 - 1e-6))
-        fit = scipy.optimize.minimize(loss, np.array([logit(mean), 0.0]), method="BFGS")
+        center = np.append(mode.beta, mode.u)
         return {
-            "total_weight": total,
-            "sum_log": ones,
-            "sum_log1m": zeros,
-            "center": fit.x,
-            "factor": cholesky_or_diagonal(np.linalg.inv(_information(fit.x, total))),
+            "total_weight": float(weight.sum()),
+            "sum_log": float(weight @ np.log(y)),
+            "sum_log1m": float(weight @ np.log1p(-y)),
+            "center": center,
+            "factor": root_of_inverse(gradient, center),
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -184,18 +163,6 @@ class Beta(ProportionModel):
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data
-
-
-def _information(u: FloatArray, total: float) -> FloatArray:
-    """Fisher information of (logit phi, log(lambda - 0.1)) in `total` records, with the ridge."""
-    phi, excess = expit(u[0]), np.exp(np.clip(u[1], -30, 30))
-    size = 0.1 + excess
-    slope = size * phi * expit(-u[0])
-    jacobian = np.array([[slope, excess * phi], [-slope, excess * expit(-u[0])]])
-    shared = polygamma(1, size)
-    shapes = np.maximum(np.array([size * phi, size * expit(-u[0])]), 1e-8)
-    by_record = np.diag(polygamma(1, shapes)) - shared
-    return np.asarray(total * jacobian.T @ by_record @ jacobian + 2 * _RIDGE * np.eye(2))
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,10 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
-from pyhybrid.engines.programs import load_program
-from pyhybrid.models.base import BoundModel
-from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
+from pyhybrid.engines.programs import load_program, with_large_weights
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
+from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import (
-    decimals_of,
     draw_within,
     in_form_of,
     limits_of_dtype,
@@ -39,7 +38,7 @@ from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
-from pyhybrid.models.initialization import dispersed, rough_fits_of
+from pyhybrid.models.initialization import dispersed, starts_of
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
@@ -122,7 +121,7 @@ def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, Floa
     """Unweighted log-likelihood of frozen rows under a model, at parameters (S, *dims)."""
     n_draws = len(next(iter(parameters.values())))
     levels = max(values.shape[2] if values.ndim == 3 else 1 for values in parameters.values())
-    size = max(1, _BLOCK_ELEMENTS // (n_draws * levels))
+    size = max(1, BLOCK_ELEMENTS // (n_draws * levels))
     alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
 
     def blocks() -> Iterator[FloatArray]:
@@ -135,11 +134,12 @@ def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, Floa
 
 
 Parameters = Mapping[str, FloatArray]
+Hints = dict[str, Any]
+Rng = np.random.Generator
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
 Positions = npt.NDArray[np.intp]
 """Places of records in a table."""
-_BLOCK_ELEMENTS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -256,30 +256,24 @@ class RegressionModel(ABC):
         """The data block as the model's program takes it."""
         return data
 
+    def advice(self, design: Design) -> str:
+        """What to tell a user whose data are far from what the priors expect; else empty."""
+        return ""
+
     @abstractmethod
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         """Raise InvalidInput, naming the first row, for outcomes outside the support."""
 
     @abstractmethod
-    def log_lik(
-        self, parameters: Parameters, y: FloatArray, X: FloatArray, offset: Offset = 0.0
-    ) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
 
     @abstractmethod
-    def draw_outcome(
-        self,
-        parameters: Parameters,
-        X: FloatArray,
-        rng: np.random.Generator,
-        offset: Offset = 0.0,
-    ) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def rough_fit(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset = 0.0
-    ) -> dict[str, Any]:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
         """Location and scale of the reparametrization; the posterior does not depend on them."""
 
     def scoring(self, matrix: Matrix) -> Scoring:
@@ -313,18 +307,15 @@ class RegressionModel(ABC):
         return Form(decimals=self.given_decimals)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundRegression:
-    """A regression model joined to a table, a `pyhybrid.models.base.BoundModel`. Confidential.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class BoundRegression(BoundModel):
+    """A regression model joined to a table. Confidential.
 
     `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
 
     model: RegressionModel
-    table: pd.DataFrame
     design: Design
     at: Positions | None = None
-    levels: OutcomeLevels | None = None
-    blocks: ClassVar[tuple[()]] = ()
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -335,7 +326,8 @@ class BoundRegression:
 
     @property
     def program(self) -> StanProgram:
-        return load_program(self.model.stan_program)
+        program = load_program(self.model.stan_program)
+        return program if self.survey is None else with_large_weights(program)
 
     @property
     def synthesized(self) -> tuple[str, ...]:
@@ -346,16 +338,10 @@ class BoundRegression:
         values = self.table[self.design.outcome]
         return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
-    def numbers_of(self, column: pd.Series) -> FloatArray:
-        return column.to_numpy(dtype=np.float64)
-
     @property
     def predictors(self) -> tuple[str, ...]:
-        return self.design.predictors
-
-    @property
-    def design_columns(self) -> tuple[str, ...]:
-        return self.design.columns
+        weights = () if self.survey is None else (self.survey.column,)
+        return tuple(dict.fromkeys((*self.design.predictors, *weights)))
 
     @property
     def matrix(self) -> Matrix:
@@ -366,58 +352,44 @@ class BoundRegression:
         return self.model.parameters
 
     @property
-    def n_parameters(self) -> int:
-        """Number of scalars that the likelihood reads, known before a fit."""
-        return len(self.design.columns) + len(self.model.parameters) - 1
-
-    @property
     def data_dependent(self) -> tuple[str, ...]:
-        return self.design.data_dependent
+        weights = () if self.survey is None else self.survey.data_dependent
+        return (*self.design.data_dependent, *weights)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return support_said(self.design.outcome, self.model.declared_support)
+        said = support_said(self.design.outcome, self.model.declared_support)
+        return (*said, *super().assumptions)
 
     @property
-    def density_above_one(self) -> bool:
-        return self.model.density_above_one
-
-    @property
-    def takes_center(self) -> bool:
-        """True: all built-in programs do but the papers' own."""
+    def takes_center(self) -> bool:  # type: ignore[override]
+        """True of all built-in programs but the papers' own."""
         return self.model.program == "default"
 
     @property
-    def first_try(self) -> FirstTry | None:
-        if self.model.program != "default":
-            return None
-        return self.model.first_try(self.design.columns)
+    def first_try(self) -> FirstTry | None:  # type: ignore[override]
+        return self.model.first_try(self.design.columns) if self.takes_center else None
 
     @property
-    def grid_form(self) -> GridForm | None:
+    def grid_form(self) -> GridForm | None:  # type: ignore[override]
         # With an offset the coordinates are no longer those of the mean that the ends suit.
-        if self.design.has_offset or self.model.program != "default":
+        if self.design.has_offset or not self.takes_center:
             return None
         return self.model.grid_form(self.design.columns)
 
     @property
-    def decimals_given(self) -> bool:
-        return self.model.given_decimals is not None
-
-    @cached_property
-    def decimals(self) -> int | None:
-        given = self.model.given_decimals
-        return decimals_of(self.outcome) if given is None else given
+    def advice(self) -> str:  # type: ignore[override]
+        return self.model.advice(self.design)
 
     @cached_property
     def rows(self) -> Rows:
-        """Distinct rows of (outcome, predictors, offset)."""
+        """Distinct rows of (outcome, predictors, offset, survey weight)."""
         design = self.design
-        return distinct_rows(np.column_stack([design.y, design.X, design.offset]))
+        weight = [] if self.survey is None else [self.survey.weight]
+        return distinct_rows(np.column_stack([design.y, design.X, design.offset, *weight]))
 
     @property
-    def row_of(self) -> npt.NDArray[np.intp]:
-        """Distinct row of each record, shape (n,)."""
+    def row_of(self) -> Positions:
         return self.rows.row_of
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
@@ -432,16 +404,17 @@ class BoundRegression:
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        clip = None if cap is None else Cap.of(cap)
+        alpha, clip = self.under_survey(alpha, cap)
         if self.model.program != "default":
             outcome = self._stan_outcome(self.design.y)
             return published_data(self.model, self.design, alpha, outcome, clip)
         rows, design = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
         chosen = (values[rows.first] for values in (design.y, design.X, design.offset, alpha))
         y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
-        hints = self._hints(y, X, frequency * weights, offset)
+        with starts_of(self.design.predictors):
+            start = self._start(y, X, frequency * weights, offset)
         data = {
-            **dispersed(hints, dispersion),
+            **dispersed(start, dispersion),
             **self.model.prior_data(self.design),
             "n": y.size,
             "K": X.shape[1],
@@ -458,6 +431,11 @@ class BoundRegression:
     def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
         return self.model.shape_data(data)
 
+    def _start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
+    ) -> dict[str, Any]:
+        return self.model.start(y, X, weight, offset)
+
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
         return frozen_rows(self.design, alpha, center, chosen)
@@ -466,30 +444,21 @@ class BoundRegression:
         """Unweighted log-likelihood of frozen rows, one column for each."""
         return frozen_log_lik(self.model, frozen, {n: draws.flat(n) for n in self.model.parameters})
 
-    def _hints(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
-    ) -> dict[str, Any]:
-        with rough_fits_of(self.predictors):
-            return self.model.rough_fit(y, X, weight, offset)
-
     def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y if self.density_above_one else y.astype(np.int64)
 
-    def log_lik(self, draws: Draws) -> LogLik:
-        return LogLik.of_draws(self, draws, self.log_lik_blocks, self.rows.row_of)
-
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        """Unweighted log-likelihood, (S, b) at a time, one column per distinct row."""
         parameters = {name: draws.flat(name) for name in self.model.parameters}
-        size = max(1, _BLOCK_ELEMENTS // draws.n_draws)
+        size = max(1, BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.rows.first.size, size):
             yield self.terms(parameters, slice(start, start + size))
 
     def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
-        """Unweighted log-likelihood (S, b) of some of the distinct rows."""
+        """Log-likelihood times survey weight (S, b) of some of the distinct rows."""
         first, design = self.rows.first[rows], self.design
         read = first[:1] if self._alike else first  # one linear predictor for all, by broadcasting
-        return self.model.log_lik(parameters, design.y[first], design.X[read], design.offset[read])
+        terms = self.model.log_lik(parameters, design.y[first], design.X[read], design.offset[read])
+        return terms if self.survey is None else terms * self.survey.weight[first]
 
     @cached_property
     def _alike(self) -> bool:
@@ -507,7 +476,7 @@ class BoundRegression:
         rng: np.random.Generator,
         given: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
-        same = given is None or all(given[n].equals(self.table[n]) for n in self.predictors)
+        same = given is None or all(given[n].equals(self.table[n]) for n in self.design.predictors)
         design = self.design if given is None or same else self.design.recoded(given)
         values = self.drawn(draws, draw, rng, design)
         return self.released(values, self.table[self.design.outcome]).to_frame()
@@ -530,7 +499,7 @@ class BoundRegression:
 
         def outcomes_of(rows: Any) -> FloatArray:
             chosen = rows if places is None else places[rows]
-            values = self.model.draw_outcome(parameters, own.X[chosen], rng, own.offset[chosen])
+            values = self.model.draw_outcome(parameters, own.X[chosen], own.offset[chosen], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
@@ -566,7 +535,3 @@ def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -
     low, high = ends
     rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
     refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])
-
-
-WIDE = 100
-"""Spread of a predictor from which on other units are better."""

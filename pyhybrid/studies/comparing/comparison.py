@@ -138,10 +138,12 @@ def compare(
     ----------
     [V25] sec. 2 and 3; [S22] sec. 5.2.
     """
-    model = _checked_model(mechanisms)
+    _check_alike(mechanisms)
+    fitted = [m for m in mechanisms.values() if isinstance(m, PseudoPosteriorMechanism)]
     m = check_count(n_synthetic, "n_synthetic")
     drawn = check_draws_released(n_draws_released, m)
-    session = open_session(model.bind(df), **options)
+    bound = fitted[0].bind(df) if fitted else next(iter(mechanisms.values())).model.bind(df)
+    session = open_session(bound, **options)
     releases = {
         name: mechanism.release_from(
             replace(session, progress=named_progress(session.progress, name)),
@@ -170,8 +172,8 @@ def compare(
     )
 
 
-def _checked_model(mechanisms: Any) -> Any:
-    """The model that all mechanisms share."""
+def _check_alike(mechanisms: Any) -> None:
+    """Refuse what are no mechanisms over one model and one column of survey weights."""
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
@@ -186,12 +188,17 @@ def _checked_model(mechanisms: Any) -> Any:
                 f"mechanisms[{name!r}] must be a mechanism over a model: found "
                 f"{type(mechanism).__name__}"
             )
-        if mechanism.model != mechanisms[first].model:
+        same = mechanisms[first]
+        if mechanism.model != same.model or _weights_of(mechanism) != _weights_of(same):
             raise InvalidInput(
-                f"all mechanisms must be over one model: {first!r} has {mechanisms[first].model}, "
+                f"all mechanisms must be over one model and design: {first!r} has {same.model}, "
                 f"{name!r} {mechanism.model}"
             )
-    return mechanisms[first].model
+
+
+def _weights_of(mechanism: PseudoPosteriorMechanism | ClippedScores) -> str | None:
+    """Name of the column of survey weights."""
+    return mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.models.suggest import suggest_model
+from pyhybrid.models.default_model import suggest_model
 
 N = 2000
 
