@@ -473,7 +473,8 @@ class ClippedScores(NoiseMechanism):
                 fit.theta, fit.covariance, method="eigh", check_valid="ignore"
             )
             matrix = bound.design.recoded(_without_outcome(table, self.outcome))
-            tables.append(joined(table, self.replicate(matrix, theta, rng)))
+            column = self.replicate(matrix, theta, rng).set_axis(table.index)
+            tables.append(joined(table, column))
             if progress is not None:
                 progress("synthetic data", place, m)
         public = bound.table.drop(columns=list(outcomes or self.synthesizes))
