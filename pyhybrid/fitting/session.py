@@ -28,7 +28,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,10 +50,8 @@ from pyhybrid.engines import (
 )
 from pyhybrid.engines.convergence import worst_of
 from pyhybrid.engines.programs import block_text
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.composite.survey_weighted import weight_columns_to_approve
 from pyhybrid.models.families.amounts import advice_on_unit
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
@@ -108,12 +105,14 @@ class PosteriorFit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitStore:
-    """Fits that a session has made, their bounds, and draws of each release by its stream."""
+    """Fits that a session has made, their bounds, and positions of the draws that each release
+    under a name of streams took, in order: two releases of the same draws would disclose no more
+    than one and cost as two."""
 
     sampled: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict)
     bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(default_factory=dict)
     exact: dict[tuple[object, ...], ExactPosterior] = field(default_factory=dict)
-    released: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    released: dict[str, list[npt.NDArray[np.intp]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -299,16 +298,7 @@ class FitSession:
             return None
         return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
 
-    # --- Fits made, releases made ----------------------------------------------------------------
-
-    def releases_of(self, stream: str) -> tuple[int, ...]:
-        """Draws of each release made from this session under one name of streams, in order: two
-        releases of the same draws would disclose no more than one and cost as two."""
-        return self.store.released.get(stream, ())
-
-    def note_release(self, stream: str, n_draws: int) -> None:
-        """Count a release of `n_draws` draws."""
-        self.store.released[stream] = (*self.releases_of(stream), n_draws)
+    # --- Fits made -------------------------------------------------------------------------------
 
     def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
         return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
@@ -326,12 +316,6 @@ class FitSession:
             bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},
         )
         return replace(self, progress=None, store=only)
-
-    @cached_property
-    def exposed(self) -> dict[str, str]:
-        """Columns that a release of this table should not publish without a decision."""
-        columns = exposed_columns(self.bound.table, self.bound.synthesized)
-        return {**columns, **weight_columns_to_approve(getattr(self.bound, "model", None))}
 
     @property
     def n_fits(self) -> int:

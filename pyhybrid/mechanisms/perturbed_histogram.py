@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -175,6 +175,12 @@ class PerturbedHistogram(NoiseMechanism):
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces."""
         return (self.column,)
+
+    def at_epsilon(
+        self, epsilon: float, n_draws_released: int | None, m: int
+    ) -> PerturbedHistogram:
+        """The epsilon of one histogram is a part of it."""
+        return replace(self, epsilon=epsilon / (n_draws_released or 1))
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""

@@ -17,7 +17,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import choose_draws, synthesize
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
@@ -196,14 +196,8 @@ def one_set(
 ) -> pd.DataFrame:
     """The synthesized columns of one set from one draw of `fit`, as a release has them; without its
     charge, which no study reads and which takes longer than all else after the fit."""
-    assert fit.exact is None
-    stream = mechanism.stream()
-    (columns,) = synthesize(
-        session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=1, n_draws_released=1,
-        streams=session.streams, stream=stream, earlier=session.releases_of(stream),
-    )  # fmt: skip
-    session.note_release(stream, 1)
-    return columns
+    chosen = choose_draws(session, fit, mechanism.stream(), 1, relation=mechanism.relation)
+    return synthesize(session, chosen, 1)[0]
 
 
 def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:

@@ -110,7 +110,7 @@ def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
     ([], "at least one mechanism"), ([FIRST], "step 1 must be a mechanism"),
     ([ph.Unweighted(FIRST), ph.ClippedScores(SECOND, epsilon=1)], "scores alone"),
     ([ph.Unweighted(SECOND), ph.Unweighted(FIRST)], "must not read 'a', which is synthesized"),
-    ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "'a' is in steps 1 and 2"),
+    ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("a ~ 1"))], "synthesized once: 'a' is not"),
     ([ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("c ~ 1"))], "step 2: outcome 'c'"),
     ([ph.Unweighted(FIRST), ph.Unweighted(SECOND, relation="replace")], "one relation"),
     ([ph.Unweighted(FIRST), ph.Censored(SECOND, epsilon=5, inner=ph.Unweighted(SECOND))],

@@ -289,6 +289,10 @@ class NoisyMarginals(NoiseMechanism):
         """Of one row, all tables together."""
         return Price.of(self.epsilon, self.delta).of_one_in(self.rows_per_unit or 1)
 
+    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> NoisyMarginals:
+        """Of all sets, whatever their number."""
+        return replace(self, epsilon=epsilon)
+
     @property
     def delta_of_charge(self) -> float | None:
         """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""

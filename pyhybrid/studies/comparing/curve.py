@@ -26,7 +26,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import choose_draws, synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights
@@ -314,13 +314,7 @@ def _synthetic_sets(
 ) -> list[pd.DataFrame]:
     """The sets that a release of these weights would have, without its charge."""
     stream = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz").stream()
-    tables = synthesize(
-        session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=n_synthetic,
-        n_draws_released=n_synthetic, streams=session.streams, stream=stream,
-        earlier=session.releases_of(stream),
-    )  # fmt: skip
-    session.note_release(stream, n_synthetic)
-    return list(tables)
+    return synthesize(session, choose_draws(session, fit, stream, n_synthetic), n_synthetic)
 
 
 def _standard_error(values: FloatArray) -> float:
