@@ -288,7 +288,7 @@ def test_survey_weights_multiply_scores():
     mechanism = ph.ClippedScores(ph.Poisson("y ~ 1"), epsilon=8, weights="w")
     fit = mechanism.fit(mechanism.bind(table), streams(1))
     assert np.exp(fit.theta[0]) == pytest.approx(3.0, rel=0.1)
-    with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be finite"):
+    with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be above 0"):
         mechanism.bind(table.assign(w=np.nan))
 
 

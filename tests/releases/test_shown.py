@@ -96,7 +96,7 @@ def test_whatever_reports_progress_draws_it_in_a_notebook(room: str) -> None:
         for label, function in own if callable(public) else []:
             if (
                 inspect.isfunction(function)
-                and label not in ("make", "make_from")
+                and label != "make"
                 and label[0] != "_"
             ):
                 reports = "progress" in inspect.signature(function).parameters

@@ -123,9 +123,13 @@ class Measured:
         return replace(records, domain=self.domain, places=places)
 
     @property
-    def merged(self) -> list[str]:
-        """Columns whose bins were."""
-        return [n for n, alone in self.alone.items() if alone.mode.size > self.domain[n].n_cells]
+    def merged(self) -> dict[str, OneWay]:
+        """Columns whose bins were, with their shares."""
+        return {
+            name: alone
+            for name, alone in self.alone.items()
+            if alone.mode.size > self.domain[name].n_cells
+        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
