@@ -94,10 +94,6 @@ def test_whatever_reports_progress_draws_it_in_a_notebook(room: str) -> None:
         public = getattr(home, name)
         own = [(name, public), *inspect.getmembers(public, inspect.isfunction)]
         for label, function in own if callable(public) else []:
-            if (
-                inspect.isfunction(function)
-                and label != "make"
-                and label[0] != "_"
-            ):
+            if inspect.isfunction(function) and label != "make" and label[0] != "_":
                 reports = "progress" in inspect.signature(function).parameters
                 assert not reports or "@bar_in_notebooks" in inspect.getsource(function), label
