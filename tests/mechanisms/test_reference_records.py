@@ -65,8 +65,9 @@ def test_without_the_owners_word_nothing_is_strict(
     assert content.pop("holds_no_released_record") is True
     assert Calibration.load(tmp_path / "c").holds_no_released_record
     file.write_text(json.dumps(content))
-    assert Calibration.load(tmp_path / "c").unconfirmed
-    assert not Calibration.load(tmp_path / "c", holds_no_released_record=True).unconfirmed
+    assert not Calibration.load(tmp_path / "c").holds_no_released_record
+    said = Calibration.load(tmp_path / "c", holds_no_released_record=True)
+    assert said.holds_no_released_record
     with pytest.raises(InvalidInput, match="holds_no_released_record must be"):
         Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
 

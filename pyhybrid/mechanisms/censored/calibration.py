@@ -118,12 +118,6 @@ class Calibration:
         center = self.center.as_dict() if self.center.public else "of the reference"
         return {**shown, "center": center}
 
-    @property
-    def unconfirmed(self) -> bool:
-        """True if the owner has not confirmed that the reference holds no released record, so that
-        no release is strict."""
-        return not self.holds_no_released_record
-
     def check_fits(self, bound: BoundModel) -> None:
         """Raise InvalidInput if the program has changed, or a column is coded in another way."""
         if bound.program.sha256 != self.program_sha256:
@@ -131,7 +125,7 @@ class Calibration:
                 f"calibration must be of the program that is run: stan/{bound.program.name}.stan "
                 "has another hash; calibrate again"
             )
-        levels = categorical_levels(bound)
+        levels = categorical_levels(bound, self.model)
         for column, known in self.levels.items():
             declared = levels_declared(self.model) is not None or column not in levels
             if column in bound.synthesized and declared:
@@ -275,17 +269,6 @@ class Calibration:
         return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
-def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
-        )
-    if (cap is None) == (epsilon is None):
-        right = "ph.calibrate(model, last_year, epsilon=1)"
-        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
-
-
 @bar_in_notebooks
 def calibrate(
     model: Model,
@@ -340,13 +323,27 @@ def calibrate(
         `pyhybrid.fitting.session.FitOptions`.
 
     """
-    _check_call(model, cap, epsilon)
-    check_choice(relation, "relation", ("remove", "replace"))
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        raise InvalidInput(
+            "exactly one of cap and epsilon must be given, e.g. "
+            "ph.calibrate(model, last_year, epsilon=1)"
+        )
+    check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     records = reference_data
     if isinstance(records, Release):
-        records, public, holds_no_released_record = _released_set(records), True, True
+        if records.charge.kind != STRICT:
+            raise InvalidInput(
+                "a release that a calibration is made from must be strict: this one is "
+                f"{records.charge.kind}"
+            )
+        records, public, holds_no_released_record = records.synthetic[0], True, True
     try:
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
@@ -364,7 +361,6 @@ def calibrate(
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
     if scale is None and shift is None:
         scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
-    levels = categorical_levels(bound)
     if bound.data_dependent:
         raise InvalidInput(
             f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
@@ -387,7 +383,7 @@ def calibrate(
         cap=check_positive(cap, "cap"),
         relation=relation,
         censored=0.0,
-        levels=levels,
+        levels=categorical_levels(bound, model),
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
         holds_no_released_record=holds_no_released_record,
@@ -402,16 +398,6 @@ def calibrate(
     return replace(made, censored=made.drift(bound).censored_now)
 
 
-def _released_set(release: Release) -> pd.DataFrame:
-    """The first synthetic set of a strict release, which is public."""
-    if release.charge.kind != STRICT:
-        raise InvalidInput(
-            f"a release that a calibration is made from must be strict: this one is "
-            f"{release.charge.kind}"
-        )
-    return release.synthetic[0]
-
-
 def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
     """Evenly spaced draws of the likelihood's parameters, as one chain."""
     chosen = np.unique(np.linspace(0, draws.n_draws - 1, min(n_draws, draws.n_draws)).astype(int))
@@ -419,11 +405,10 @@ def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
     return frozen_draws({name: draws.flat(name)[chosen] for name in names}, draws.provenance)
 
 
-def categorical_levels(bound: BoundModel) -> dict[str, list[Any]]:
+def categorical_levels(bound: BoundModel, model: Model) -> dict[str, list[Any]]:
     """Levels of each non-numeric column that the model reads, in coding order; of the outcome,
     unless they are declared."""
-    levels = {}
-    given = getattr(getattr(bound, "model", None), "levels", None) is not None
+    levels, given = {}, levels_declared(model) is not None
     for column in (*bound.predictors, *(() if given else bound.synthesized)):
         values = bound.table[column]
         if isinstance(values.dtype, pd.CategoricalDtype):

@@ -321,7 +321,7 @@ class Censored(CappedMechanism):
 
     @property
     def _unconfirmed(self) -> bool:
-        return self.calibration is not None and self.calibration.unconfirmed
+        return self.calibration is not None and not self.calibration.holds_no_released_record
 
     def _where_from(self) -> str | None:
         """Where the center came from, as `charge_of_censored_fit` takes it."""
