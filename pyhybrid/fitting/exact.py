@@ -49,9 +49,15 @@ class ExactPosterior:
         # A constant added to all scores changes nothing: scores that move within [-a, b] are as
         # good as scores that move by (a + b) / 2 either way.
         sensitivity = self.span / 2 if relation == "remove" else self.span
-        options = {"sensitivity": sensitivity, "epsilon": 2 * sensitivity}
         places = [
-            int(exponential_mechanism(self.log_density, **options, relation=relation).value)
+            int(
+                exponential_mechanism(
+                    self.log_density,
+                    sensitivity=sensitivity,
+                    epsilon=2 * sensitivity,
+                    relation=relation,
+                ).value
+            )
             for _ in range(n_draws)
         ]
         return self._draws(np.array(places), f"OpenDP {opendp_version()}")
@@ -60,7 +66,8 @@ class ExactPosterior:
     def mass(self) -> FloatArray:
         """Posterior probability of the candidates, in the shape of the grid's axes."""
         weight = np.exp(self.log_density - self.log_density.max())
-        return (weight / weight.sum()).reshape([axis.size for axis in self.grid.axes])
+        mass = (weight / weight.sum()).reshape([axis.size for axis in self.grid.axes])
+        return np.asarray(mass)
 
     def confidential_draws(self, n_draws: int, rng: np.random.Generator) -> Draws:
         """Draws for the owner's report, from `rng`; they are not released."""
