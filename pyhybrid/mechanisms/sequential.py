@@ -139,7 +139,8 @@ class SequentialSynthesis(Mechanism):
             made = release_in_sequence(scores, df, m, options.progress)
             origin = Origin(data=df, steps=[step.origin(df) for step in scores])
             return self._joined(df, made, origin, streams(), warned=False)
-        random, steps = streams(options.seed), self._opened(df, options)
+        random = streams(options.seed)
+        steps = self._opened(df, options, random)
         if not self.allow_unlike:
             _check_kinds(steps)
         _check_order(steps)
@@ -155,9 +156,9 @@ class SequentialSynthesis(Mechanism):
         warned = options.on_not_converged == "warn"
         return self._joined(df, made, origin, random, warned=warned)
 
-    def _opened(self, df: pd.DataFrame, options: FitOptions) -> Opened:
+    def _opened(self, df: pd.DataFrame, options: FitOptions, random: Streams) -> Opened:
         """Each step with random numbers of its own: composition needs that."""
-        random, steps = streams(options.seed), []
+        steps = []
         if isinstance(df, pd.DataFrame) and df.columns.is_unique:
             df = read_in_forms(df, self.forms(df))  # by all steps alike
         for place, step in enumerate(self.mechanisms, start=1):
