@@ -10,6 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.releases.column_decisions import Decisions
@@ -85,6 +86,16 @@ def test_epsilons_and_bounds_add(released: ph.Release) -> None:
     assert left_open == ["Columns other than a, b, if there are any, are published unchanged."]
     assert "Step 1: a by LipschitzWeighted" in released.statement
     assert f"epsilon = {second.epsilon:g}" in released.statement
+
+
+@pytest.mark.normal_draws
+def test_the_entropy_recorded_is_that_of_the_steps(table: pd.DataFrame) -> None:
+    """Without a seed, too: the owner can repeat the release."""
+    sequence = ph.SequentialSynthesis([ph.Unweighted(FIRST), ph.Unweighted(SECOND)])
+    release = sequence.release(table, engine="embedded", settings=SHORT, refits=0)
+    whole = Streams(entropy=release.confidential.entropy, seeded=False)
+    for place, part in enumerate(release.parts, start=1):
+        assert part.confidential.entropy == whole.child(f"step {place}").entropy
 
 
 @pytest.mark.samples
