@@ -269,6 +269,19 @@ class Calibration:
         return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
+def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        raise InvalidInput(
+            "exactly one of cap and epsilon must be given, e.g. "
+            "ph.calibrate(model, last_year, epsilon=1)"
+        )
+
+
 @bar_in_notebooks
 def calibrate(
     model: Model,
@@ -323,16 +336,7 @@ def calibrate(
         `pyhybrid.fitting.session.FitOptions`.
 
     """
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
-        )
-    if (cap is None) == (epsilon is None):
-        raise InvalidInput(
-            "exactly one of cap and epsilon must be given, e.g. "
-            "ph.calibrate(model, last_year, epsilon=1)"
-        )
+    _check_call(model, cap, epsilon)
     check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
