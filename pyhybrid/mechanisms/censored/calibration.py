@@ -342,12 +342,7 @@ def calibrate(
     check_flag(holds_no_released_record, "holds_no_released_record")
     records = reference_data
     if isinstance(records, Release):
-        if records.charge.kind != STRICT:
-            raise InvalidInput(
-                "a release that a calibration is made from must be strict: this one is "
-                f"{records.charge.kind}"
-            )
-        records, public, holds_no_released_record = records.synthetic[0], True, True
+        records, public, holds_no_released_record = _released_set(records), True, True
     try:
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
@@ -400,6 +395,16 @@ def calibrate(
         rng = session.streams.generator("frozen rows of the reference")
         made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
     return replace(made, censored=made.drift(bound).censored_now)
+
+
+def _released_set(release: Release) -> pd.DataFrame:
+    """The first synthetic set of a strict release, which is public."""
+    if release.charge.kind != STRICT:
+        raise InvalidInput(
+            "a release that a calibration is made from must be strict: this one is "
+            f"{release.charge.kind}"
+        )
+    return release.synthetic[0]
 
 
 def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
