@@ -50,8 +50,7 @@ from pyhybrid.core.checks import check_count, check_output_folder, check_positiv
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import MODEL_FREE, ClippedScores, NoisyMarginals, PerturbedHistogram
-from pyhybrid.mechanisms.epsilon_search import WITH_EPSILON, meet_epsilon, with_epsilon
+from pyhybrid.mechanisms import MODEL_FREE, ClippedScores, NoisyMarginals, meet_epsilon
 from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models.columns.kinds import Kind
@@ -618,13 +617,12 @@ def _release_within(
     fit = {**request.fit, "progress": progress}
     target = request.epsilon
     drawn = fit.pop("n_draws_released", None)
-    if target is not None and isinstance(mechanism, WITH_EPSILON):
-        # A histogram is drawn once, whatever m is, if nothing else is said.
-        once = isinstance(mechanism, PerturbedHistogram)
-        draws = drawn or (1 if once else request.n_synthetic)
-        mechanism = with_epsilon(mechanism, target_epsilon=target, n_draws_released=draws)
-    if target is None or isinstance(mechanism, (*WITH_EPSILON, NoisyMarginals)):
-        return mechanism.release(  # type: ignore[no-any-return]
+    if target is None:
+        given = mechanism
+    else:
+        given = mechanism.at_epsilon(target, drawn, request.n_synthetic)
+    if target is None or given is not None:
+        return given.release(  # type: ignore[no-any-return]
             df, n_synthetic=request.n_synthetic, n_draws_released=drawn, **fit
         )
     draws = drawn or request.n_synthetic

@@ -62,35 +62,34 @@ class ExactPosterior:
         ]
         return self._draws(np.array(places), f"OpenDP {opendp_version()}")
 
+    @property
+    def mass(self) -> FloatArray:
+        """Posterior probability of the candidates, in the shape of the grid's axes."""
+        weight = np.exp(self.log_density - self.log_density.max())
+        mass = (weight / weight.sum()).reshape([axis.size for axis in self.grid.axes])
+        return np.asarray(mass)
+
     def confidential_draws(self, n_draws: int, rng: np.random.Generator) -> Draws:
         """Draws for the owner's report, from `rng`; they are not released."""
-        weight = np.exp(self.log_density - self.log_density.max())
-        places = rng.choice(self.grid.size, size=n_draws, p=weight / weight.sum())
+        places = rng.choice(self.grid.size, size=n_draws, p=self.mass.ravel())
         return self._draws(places, "numpy")
 
     @property
     def resolution(self) -> dict[str, float]:
         """Posterior standard deviation over the spacing, by coordinate; below 1 is coarse."""
-        weight = np.exp(self.log_density - self.log_density.max())
-        weight /= weight.sum()
-        shape = [axis.size for axis in self.grid.axes]
-        resolutions = {}
+        mass, resolutions = self.mass, {}
         for place, axis in enumerate(self.grid.axes):
-            others = tuple(i for i in range(len(shape)) if i != place)
-            marginal = weight.reshape(shape).sum(axis=others)
+            marginal = mass.sum(axis=tuple(i for i in range(mass.ndim) if i != place))
             mean = marginal @ axis.points
-            resolutions[axis.name] = float(
-                np.sqrt(marginal @ (axis.points - mean) ** 2) / axis.spacing
-            )
+            variance = marginal @ (axis.points - mean) ** 2
+            resolutions[axis.name] = float(np.sqrt(variance) / axis.spacing)
         return resolutions
 
     @property
     def mass_at_the_edge(self) -> float:
         """Posterior mass at the ends of an axis; large where the grid is too small."""
-        weight = np.exp(self.log_density - self.log_density.max())
-        shape = [axis.size for axis in self.grid.axes]
-        inner = weight.reshape(shape)[tuple(slice(1, -1) for _ in shape)]
-        return float(1 - inner.sum() / weight.sum())
+        mass = self.mass
+        return float(1 - mass[tuple(slice(1, -1) for _ in range(mass.ndim))].sum())
 
     def _draws(self, places: npt.NDArray[np.intp], source: str) -> Draws:
         values = self.form.parameters(self.grid.at(places))

@@ -7,7 +7,8 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,67 +16,65 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import Draws
-from pyhybrid.models.base import BoundModel
+from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.formula.values import with_columns
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChosenDraws:
+    """Draws of which those at `positions` (k,) are released, and the name of random streams for
+    what is simulated from them."""
+
+    draws: Draws
+    positions: npt.NDArray[np.intp]
+    stream: str
+
+
 def choose_draws(
-    kept_draws: npt.NDArray[np.bool_],
-    n_draws: int,
-    rng: np.random.Generator,
-    *,
-    released: npt.NDArray[np.intp] | None = None,
-) -> npt.NDArray[np.intp]:
-    """Positions (n_draws,) of kept draws at random, none in `released`, which an earlier release
-    took."""
-    available = np.flatnonzero(kept_draws)
-    if released is not None:
-        available = np.setdiff1d(available, released, assume_unique=True)
+    session: FitSession, fit: PosteriorFit, stream: str, n_draws: int, *, relation: str = "remove"
+) -> ChosenDraws:
+    """Draws to release: of `fit` at random, none that a release from the session took before; of
+    an exact posterior, drawn for this release at the price of `relation`."""
+    before = session.store.released.setdefault(stream, [])
+    name = f"{stream}/release {len(before) + 1}" if before else stream
+    if fit.exact is not None:
+        draws = fit.exact.released_draws(n_draws, relation=relation)
+        before.append(np.empty(0, dtype=np.intp))
+        return ChosenDraws(draws=draws, positions=np.arange(n_draws), stream=name)
+    available = np.flatnonzero(fit.bounds.kept_draws)
+    for positions in before:
+        available = np.setdiff1d(available, positions, assume_unique=True)
     if n_draws > available.size:
-        before = "" if released is None or not released.size else " that were not released before"
+        why = " that were not released before" if before else ""
         raise InvalidInput(
-            f"n_synthetic must be at most the number of kept draws{before}, {available.size}: "
+            f"n_synthetic must be at most the number of kept draws{why}, {available.size}: "
             f"found {n_draws}"
         )
-    return rng.choice(available, size=n_draws, replace=False)
+    rng = session.streams.generator(f"{name}/draws")
+    before.append(rng.choice(available, size=n_draws, replace=False))
+    return ChosenDraws(draws=fit.draws, positions=before[-1], stream=name)
 
 
 def synthesize(
-    bound: BoundModel,
-    draws: Draws,
-    kept_draws: npt.NDArray[np.bool_],
-    *,
+    session: FitSession,
+    chosen: ChosenDraws,
     n_synthetic: int,
-    n_draws_released: int,
-    streams: Streams,
-    stream: str,
-    earlier: Sequence[int] = (),
-    drawn_for_this: bool = False,
     given: Sequence[pd.DataFrame] | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> list[pd.DataFrame]:
-    """The synthesized columns of `n_synthetic` sets, each with a random stream of its own, from
-    `kept_draws` (S,), which alone may be released, and none of those of the releases
-    `earlier`."""
-    released: npt.NDArray[np.intp] = np.empty(0, dtype=np.intp)
-    for number, n_draws in enumerate((*earlier, n_draws_released), start=1):
-        name = stream if number == 1 else f"{stream}/release {number}"
-        if drawn_for_this:
-            chosen = np.arange(n_draws_released)
-            continue
-        rng = streams.generator(f"{name}/draws")
-        chosen = choose_draws(kept_draws, n_draws, rng, released=released)
-        released = np.concatenate([released, chosen])
-    sets = []
+    """The synthesized columns of `n_synthetic` sets, each with a random stream of its own; beside
+    the columns of the `given` tables, if other ones were synthesized before."""
+    columns, report = [], session.steps_of("synthetic data")
     for place in range(n_synthetic):
-        rng = streams.generator(f"{name}/replicate {place + 1}")
-        draw, table = int(chosen[place % chosen.size]), None if given is None else given[place]
-        sets.append(bound.replicate(draws, draw, rng, table))
-        if progress is not None:
-            progress(place + 1, n_synthetic)
-    return sets
+        rng = session.streams.generator(f"{chosen.stream}/replicate {place + 1}")
+        draw, table = (
+            int(chosen.positions[place % chosen.positions.size]),
+            None if given is None else given[place],
+        )
+        columns.append(session.bound.replicate(chosen.draws, draw, rng, table))
+        if report is not None:
+            report(place + 1, n_synthetic)
+    return columns
 
 
 def joined(table: pd.DataFrame, columns: pd.DataFrame) -> pd.DataFrame:

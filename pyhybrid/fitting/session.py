@@ -5,15 +5,13 @@ random streams and the policy for chains that do not converge. Fits are kept by 
 that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
 seed, so that a bound changes smoothly with the weights.
 
-**Until chains have converged.** A fit that needs nothing but more draws continues its chains from
-where they are, in blocks that double what there is, up to a public limit
-(`SamplerSettings.max_draws`). A fit whose chains diverge or stay apart, or for which that was not
-enough, is made anew, once, with a longer warm-up and a higher adapt_delta. Where the limit is the
-first number of draws, neither is done. Where what is sampled has about the same scale in the
-posterior, long steps under the unit metric are tried first. If more than draws is lacking then, a
-careful fit replaces it, and continues as above. A chain whose warm-up ends with a larger step than
-its siblings' can still diverge, by chance. Then all chains draw once more from where they are, with
-half of the smallest step.
+**Until chains have converged.** There are up to three tries: with long steps under the unit metric,
+where what is sampled has about the same scale in the posterior; a careful one; and one with a
+longer warm-up and a higher adapt_delta. A fit that needs nothing but more draws continues its
+chains from where they are, in blocks that double what there is, up to a public limit
+(`SamplerSettings.max_draws`); where that is the first number of draws, there is one try. A chain
+whose warm-up ends with a larger step than its siblings' can still diverge, by chance: after a
+careful try all chains then draw once more, with half of the smallest step.
 
 **Units of privacy.** Rows that share a value of a column can be one unit: `FitSession.terms` sums
 theirs, and bounds, risks and accounts are then those of whole units.
@@ -28,7 +26,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,12 +48,10 @@ from pyhybrid.engines import (
 )
 from pyhybrid.engines.convergence import worst_of
 from pyhybrid.engines.programs import block_text
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.models.survey import to_approve
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
@@ -107,12 +102,14 @@ class PosteriorFit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitStore:
-    """Fits that a session has made, their bounds, and draws of each release by its stream."""
+    """Fits that a session has made, their bounds, and positions of the draws that each release
+    under a name of streams took, in order: two releases of the same draws would disclose no more
+    than one and cost as two."""
 
     sampled: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict)
     bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(default_factory=dict)
     exact: dict[tuple[object, ...], ExactPosterior] = field(default_factory=dict)
-    released: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    released: dict[str, list[npt.NDArray[np.intp]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -298,16 +295,7 @@ class FitSession:
             return None
         return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
 
-    # --- Fits made, releases made ----------------------------------------------------------------
-
-    def releases_of(self, stream: str) -> tuple[int, ...]:
-        """Draws of each release made from this session under one name of streams, in order: two
-        releases of the same draws would disclose no more than one and cost as two."""
-        return self.store.released.get(stream, ())
-
-    def note_release(self, stream: str, n_draws: int) -> None:
-        """Count a release of `n_draws` draws."""
-        self.store.released[stream] = (*self.releases_of(stream), n_draws)
+    # --- Fits made -------------------------------------------------------------------------------
 
     def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
         return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
@@ -325,13 +313,6 @@ class FitSession:
             bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},
         )
         return replace(self, progress=None, store=only)
-
-    @cached_property
-    def exposed(self) -> dict[str, str]:
-        """Columns that a release of this table should not publish without a decision."""
-        columns = exposed_columns(self.bound.table, self.bound.synthesized)
-        survey = self.bound.survey
-        return {**columns, **to_approve(None if survey is None else survey.column)}
 
     @property
     def n_fits(self) -> int:
@@ -361,18 +342,7 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        centered = cap is not None and cap.reference is not None  # else long tails: short steps
-        settings = self.settings.clipped() if centered else self.settings
-        again = settings.longer(clipped=centered)
-        # Draws fixed beforehand allow one try.
-        first = None if self.has_fixed_draws else self.bound.first_try
-        if warm_start is not None or (centered and first is not None):  # metric nearly right
-            settings = replace(settings, warmup=max(_SHORTEST_WARMUP, settings.warmup // 4))
-        first = first if cap is None else None  # clipped terms bend posteriors
-        fast = settings if first is None else settings.standardized(first)
-        if fast.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
-            fast = replace(fast, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
-        draws, diagnostics = self.converged(data, settings, fast, again, warm_start, label)
+        draws, diagnostics = self._chains(data, self._tries(cap, warm_start), warm_start, label)
         if not diagnostics.converged:
             tried, more = "also not with more draws and a longer warm-up", ""
             if self.has_fixed_draws:
@@ -388,56 +358,64 @@ class FitSession:
             warnings.warn(message, stacklevel=2)
         return draws, diagnostics
 
-    def converged(
+    def _tries(self, cap: Cap | None, warm_start: WarmStart | None) -> list[SamplerSettings]:
+        """Settings of the first try, and of those that follow until chains have converged."""
+        centered = cap is not None and cap.reference is not None  # else long tails: short steps
+        settings = self.settings.clipped() if centered else self.settings
+        if self.has_fixed_draws:  # and one try
+            return [settings if warm_start is None else self._shorter(settings)]
+        last = settings.longer(clipped=centered)
+        first = self.bound.first_try
+        if warm_start is not None or (centered and first is not None):  # metric nearly right
+            settings = self._shorter(settings)
+        tries = [settings, replace(last, max_draws=last.draws)]
+        if first is None or cap is not None:  # clipped terms bend posteriors
+            return tries
+        fast = settings.standardized(first)
+        if fast.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
+            fast = self._shorter(fast)
+        return tries if fast == settings else [fast, *tries]
+
+    def _shorter(self, settings: SamplerSettings) -> SamplerSettings:
+        return replace(settings, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
+
+    def _chains(
         self,
         data: dict[str, Any],
-        settings: SamplerSettings,
-        fast: SamplerSettings,
-        second: SamplerSettings,
+        tries: Sequence[SamplerSettings],
         warm_start: WarmStart | None,
         label: str,
     ) -> tuple[Draws, Diagnostics]:
-        """Draws and their diagnostics, converged or not, by the settings of a first try that is
-        `fast`, of a careful one, and of a `second` one."""
-        draws, diagnostics = self._try(data, fast, warm_start, label)
-        only_draws = diagnostics.converged or self._lacks_only_draws(diagnostics)
-        if fast != settings and not only_draws:
-            draws, diagnostics = self._try(data, settings, warm_start, label)
-        if diagnostics.converged or settings.max_draws == settings.draws:
-            return draws, diagnostics
-        if settings.warmup < self.settings.warmup:  # a step adapted in so few is often too large
-            draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
-        if not diagnostics.converged:
-            draws, diagnostics = self._chains(data, second, None, f"{label}, again")
-            draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, label)
-        return draws, replace(diagnostics, attempts=2)
+        """Draws of the first of the tries that converge, or of the last, and their diagnostics."""
+        left = list(tries)
+        while True:
+            settings = left.pop(0)
+            again = len(tries) > 1 and not left
+            name = f"{label}, again" if again else label
+            draws = self.engine.sample(
+                self.bound.program,
+                data,
+                seed=self.streams.engine_seed("posterior"),
+                settings=settings,
+                warm_start=None if again else warm_start,
+                progress=self.steps_of(name),
+            )
+            draws, diagnostics = self._with_more_draws(data, draws, settings, name)
+            # A try with long steps is followed by a careful one, which is nearer to the posterior.
+            if len(left) < 2 and not self.has_fixed_draws:
+                draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, name)
+            if diagnostics.converged or not left:
+                return draws, replace(diagnostics, attempts=2) if again else diagnostics
+            if len(left) == 2 and self._only_draws(diagnostics):
+                left.pop(0)  # more care is not what lacks
 
-    def _with_smaller_steps(
-        self, data: dict[str, Any], draws: Draws, diagnostics: Diagnostics, label: str
+    def _with_more_draws(
+        self, data: dict[str, Any], draws: Draws, settings: SamplerSettings, label: str
     ) -> tuple[Draws, Diagnostics]:
-        """Where transitions diverge and nothing else is wrong, as many draws again with half of the
-        smallest step; else what is given."""
-        together = diagnostics.max_rhat < _APART
-        if not (self._can_go_on and self._diverges(diagnostics) and together):
-            return draws, diagnostics
-        steps = np.full_like(draws.step_size, draws.step_size.min() / 2)
-        draws = replace(draws, step_size=steps)
-        n_draws, what = draws.energy.shape[1], "smaller steps"
-        draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
-        return draws, self._diagnosed(draws)
-
-    def _try(
-        self,
-        data: dict[str, Any],
-        settings: SamplerSettings,
-        warm_start: WarmStart | None,
-        label: str,
-    ) -> tuple[Draws, Diagnostics]:
-        """Draws of one try, as many as the rule asks for and the settings allow."""
-        draws, diagnostics = self._chains(data, settings, warm_start, label)
+        """As many draws as the rule asks for and the settings allow, where nothing else lacks."""
+        diagnostics, part = self._diagnosed(draws), 1
         most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
-        part = 1
-        while self._can_go_on and self._lacks_only_draws(diagnostics):
+        while self._can_go_on and not diagnostics.converged and self._only_draws(diagnostics):
             more = min(draws.energy.shape[1], most - draws.energy.shape[1])
             if more <= 0:
                 break
@@ -447,21 +425,17 @@ class FitSession:
             diagnostics = self._diagnosed(draws)
         return draws, diagnostics
 
-    def _chains(
-        self,
-        data: dict[str, Any],
-        settings: SamplerSettings,
-        warm_start: WarmStart | None,
-        label: str,
+    def _with_smaller_steps(
+        self, data: dict[str, Any], draws: Draws, diagnostics: Diagnostics, label: str
     ) -> tuple[Draws, Diagnostics]:
-        draws = self.engine.sample(
-            self.bound.program,
-            data,
-            seed=self.streams.engine_seed("posterior"),
-            settings=settings,
-            warm_start=warm_start,
-            progress=self.steps_of(label),
-        )
+        """Where transitions diverge and nothing else is wrong, as many draws again with half of the
+        smallest step; else what is given."""
+        together = diagnostics.max_rhat < _APART
+        if not (self._can_go_on and self._diverges(diagnostics) and together):
+            return draws, diagnostics
+        draws = replace(draws, step_size=np.full_like(draws.step_size, draws.step_size.min() / 2))
+        n_draws, what = draws.energy.shape[1], "smaller steps"
+        draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
         return draws, self._diagnosed(draws)
 
     def _more(
@@ -482,9 +456,9 @@ class FitSession:
         program_data = block_text(self.bound.program, "transformed data")
         return isinstance(self.engine, ContinuingEngine) and "_rng" not in program_data
 
-    def _lacks_only_draws(self, diagnostics: Diagnostics) -> bool:
-        together = diagnostics.max_rhat < _APART
-        return not diagnostics.converged and not self._diverges(diagnostics) and together
+    def _only_draws(self, diagnostics: Diagnostics) -> bool:
+        """True if nothing but too few draws can be wrong."""
+        return not self._diverges(diagnostics) and diagnostics.max_rhat < _APART
 
     def _diverges(self, diagnostics: Diagnostics) -> bool:
         return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws

@@ -28,6 +28,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
+from pyhybrid.measures.survey import survey_weights
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
 from pyhybrid.mechanisms.scored_records import (
     PARTS,
@@ -252,7 +253,9 @@ class ClippedScores(NoiseMechanism):
         unit = np.arange(len(df))
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
-        weights = None if self.weights is None else _survey_weights(public[self.weights])
+        weights = (
+            None if self.weights is None else survey_weights(public[self.weights], self.weights)
+        )
         scoring = self.model.scoring(design)
         bound = ScoredTable(
             table=df,
@@ -261,7 +264,7 @@ class ClippedScores(NoiseMechanism):
             outcome=self.model.outcome_numbers(df[self.outcome]),
             design=design,
             unit=unit,
-            weights=weights,
+            weights=None if weights is None else weights / weights.mean(),
         )
         self._check_delta(bound.n_units)
         return bound
@@ -282,26 +285,24 @@ class ClippedScores(NoiseMechanism):
         return self._widths(self.bind(df))
 
     def _widths(self, bound: ScoredTable | ScoredSource) -> pd.DataFrame:
-        shares = self._shares(bound)
-        design = self._design(bound, np.zeros(bound.public.d), shares[-1], streams(0))
-        noise = _CHANGED[self.relation] * design.clip / shares[-1]
+        mu = self._mus(bound)[1][-1]
+        design = self._design(bound, np.zeros(bound.public.d), mu, streams(0))
+        noise = _CHANGED[self.relation] * design.clip / mu
         alone = np.diag(np.linalg.inv(design.information))
         width = np.sqrt(np.diag(design.covariance(noise)) / alone)
-        names = bound.public.names
-        widths: pd.DataFrame = pd.DataFrame({"coordinate": names, "width": width})
+        widths: pd.DataFrame = pd.DataFrame({"coordinate": bound.public.names, "width": width})
         return widths
+
+    def _median_width(self, bound: ScoredTable | ScoredSource) -> float:
+        return float(self._widths(bound)["width"].median())
 
     def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
         """Refuse, by public facts, a release whose intervals would say nothing."""
-        middle = float(self._widths(bound)["width"].median())
+        middle = self._median_width(bound)
         if middle <= WIDEST:
             return
-        larger = (self.epsilon * 2**k for k in range(1, _DOUBLED))
-        enough = (
-            epsilon
-            for epsilon in larger
-            if replace(self, epsilon=epsilon)._widths(bound)["width"].median() <= WIDEST
-        )
+        larger = (replace(self, epsilon=self.epsilon * 2**k) for k in range(1, _DOUBLED))
+        enough = (other.epsilon for other in larger if other._median_width(bound) <= WIDEST)
         epsilon = next(enough, None)
         raise InvalidInput(
             f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
@@ -336,9 +337,9 @@ class ClippedScores(NoiseMechanism):
 
     def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
-        shares = self._shares(bound)
+        of_start, of_rounds = self._mus(bound)
         theta, sensitivity = self._start(bound), _CHANGED[self.relation]
-        for number, mu in enumerate(shares):
+        for number, mu in enumerate(of_rounds):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
             noisy = gaussian_sums(total, sensitivity * STEPS_OF_CLIP, mu)
@@ -350,37 +351,26 @@ class ClippedScores(NoiseMechanism):
                 predictors=bound.public.linear,
             )
         noise = sensitivity * design.clip / mu
-        spent = shares if self.start is not None else (*self._shares_of_start(bound), *shares)
         return ScoringFit(
             theta=theta,
             covariance=design.covariance(noise),
             covariance_without_noise=design.covariance(0.0),
-            mus=tuple(spent),
+            mus=(*of_start, *of_rounds),
         )
 
     # --- Parts of a fit --------------------------------------------------------------------------
 
-    @property
-    def _mu(self) -> float:
+    def _mus(self, bound: ScoredTable | ScoredSource) -> tuple[list[float], list[float]]:
+        """Mu of each look of the start, and of each round; the start has a larger share of mu^2
+        where few records are in each bin."""
         # A little less, so that adding squares does not round epsilon up.
-        return mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
-
-    def _shares_of_start(self, bound: ScoredTable | ScoredSource) -> list[float]:
-        """Mu of each look of the start."""
-        looks = bound.public.looks
-        return [self._mu * float(np.sqrt(self._of_start(bound) / looks))] * looks
-
-    def _of_start(self, bound: ScoredTable | ScoredSource) -> float:
-        """Share of mu^2 that the start has: more of it where few records are in each bin."""
-        return _OF_START_IF_FEW if bound.n_units < _FEW else _OF_START
-
-    def _shares(self, bound: ScoredTable | ScoredSource) -> list[float]:
-        """Mu of each round."""
+        mu = mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
         if self.start is not None:
-            return [self._mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
-        left = 1 - self._of_start(bound)
-        rounds = ROUNDS_OF_FEW if bound.n_units < _FEW else ROUNDS
-        return [self._mu * float(np.sqrt(left * share)) for share in rounds]
+            return [], [mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
+        few, looks = bound.n_units < _FEW, bound.public.looks
+        first, rounds = (_OF_START_IF_FEW, ROUNDS_OF_FEW) if few else (_OF_START, ROUNDS)
+        each = mu * float(np.sqrt(first / looks))
+        return [each] * looks, [mu * float(np.sqrt((1 - first) * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable | ScoredSource) -> FloatArray:
         scoring = bound.public
@@ -394,8 +384,7 @@ class ClippedScores(NoiseMechanism):
                     f"{sorted(unknown)[0]!r} is missing, or none of them"
                 )
             return np.array([float(self.start.get(name, 0.0)) for name in scoring.names])
-        mu = self._shares_of_start(bound)[0]
-        sensitivity = _CHANGED[self.relation]
+        mu, sensitivity = self._mus(bound)[0][0], _CHANGED[self.relation]
         records_of_unit = bound.n_records / bound.n_units
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
@@ -454,9 +443,9 @@ class ClippedScores(NoiseMechanism):
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        return self.make_from(self.bind(df), streams(), [df] * m, progress)
+        return self.make(self.bind(df), streams(), [df] * m, progress)
 
-    def make_from(
+    def make(
         self,
         bound: ScoredTable,
         random: Streams,
@@ -474,7 +463,8 @@ class ClippedScores(NoiseMechanism):
             rng = random.generator(f"set {place}")
             theta = fit.draw(rng)
             matrix = bound.design.recoded(without_outcome(table, self.outcome))
-            tables.append(joined(table, self.replicate(matrix, theta, rng)))
+            column = self.replicate(matrix, theta, rng).set_axis(table.index)
+            tables.append(joined(table, column))
             if progress is not None:
                 progress("synthetic data", place, m)
         public = bound.table.drop(columns=list(outcomes or self.synthesizes))
@@ -619,7 +609,7 @@ def release_in_sequence(
         except InvalidInput as error:
             raise InvalidInput(f"step {place}: {error}") from None
         numbers = random.child(f"step {place}")
-        steps_made.append(step.make_from(bound, numbers, tables, progress, outcomes))
+        steps_made.append(step.make(bound, numbers, tables, progress, outcomes))
         tables = steps_made[-1].tables
         synthesized[step.outcome] = step.model.declared_form
     return steps_made
@@ -693,18 +683,6 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
         X=X, offset=offset, columns=design.columns, terms=design.terms, indicators=design.indicators
     )
     return matrix, coded
-
-
-def _survey_weights(column: pd.Series) -> FloatArray:
-    """Weights (n,) of mean 1."""
-    weights = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if wrong.size or not weights.any():
-        raise InvalidInput(
-            f"survey weights {column.name!r} must be finite, >= 0, and not all 0: row "
-            f"{wrong[0] if wrong.size else 0} is not"
-        )
-    return np.asarray(weights / weights.mean())
 
 
 def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:

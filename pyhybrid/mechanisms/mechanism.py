@@ -63,6 +63,11 @@ class Mechanism(ABC):
         """Reason by column why what a model reads needs the owner's decision to be published."""
         return {}
 
+    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Mechanism | None:
+        """The mechanism of which a release of m sets costs `epsilon`; None of one that has no
+        epsilon of its own, so that `meet_epsilon` must search for it."""
+        return None
+
     @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Public settings."""
@@ -196,6 +201,19 @@ def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) ->
     )
 
 
+def refuse_options_of_chains(name: str, options: FitOptions) -> None:
+    """Refuse what only a sampler reads."""
+    if options != FitOptions(seed=options.seed, progress=options.progress):
+        raise InvalidInput(
+            f"{name} fits no model: give no engine, settings, rule or on_not_converged"
+        )
+    if options.seed is not None:
+        raise InvalidInput(
+            f"seed must not be given to {name}: noise from OpenDP cannot be seeded, as whoever "
+            "could reproduce it could subtract it"
+        )
+
+
 class NoiseMechanism(Mechanism):
     """Base of the mechanisms that release noisy counts, and fit no model by chains."""
 
@@ -208,15 +226,7 @@ class NoiseMechanism(Mechanism):
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
     ) -> Release:
-        if options != FitOptions(seed=options.seed, progress=options.progress):
-            raise InvalidInput(
-                f"{self.name} fits no model: give no engine, settings, rule or on_not_converged"
-            )
-        if options.seed is not None:
-            raise InvalidInput(
-                f"seed must not be given to {self.name}: noise from OpenDP cannot be seeded, as "
-                "whoever could reproduce it could subtract it"
-            )
+        refuse_options_of_chains(self.name, options)
         made = self._made(df, m, n_draws_released, options.progress)
         return Release.of(made.record, made.tables, origin=self.origin(df))
 

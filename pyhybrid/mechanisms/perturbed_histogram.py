@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -21,42 +19,20 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, IntArray
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
-from pyhybrid.models.columns.form import Form, OutcomeLevels, check_levels_given, level_places
-from pyhybrid.models.columns.support import check_decimals, of_steps, snapped
+from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.support import check_decimals, of_steps
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.formula.values import first_row, is_number
+from pyhybrid.models.formula.values import first_row
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import in_steps, perturbed_probabilities
 
-IntArray = npt.NDArray[np.int64]
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
 _NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundHistogram:
-    """Public cells of a column joined to its table, `place` (n,) the cell of each record.
-    Confidential. `values` draws a value from each of some cells (n,)."""
-
-    n_cells: int
-    place: IntArray
-    column: pd.Series
-    values: Callable[[IntArray, np.random.Generator], npt.NDArray[Any]]
-    form: Form | None = None
-
-    def draw(self, shares: FloatArray, rng: np.random.Generator) -> pd.DataFrame:
-        """The column in its declared form, each value from a cell drawn by `shares` (B,)."""
-        chosen = rng.choice(self.n_cells, size=self.place.size, p=shares)
-        values = self.values(chosen, rng)
-        column = pd.Series(values, index=self.column.index, name=self.column.name)
-        return (column if self.form is None else self.form.cast(column)).to_frame()
-
-    def __repr__(self) -> str:
-        return f"<Histogram of {self.column.name!r}, {self.n_cells} cells>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,9 +111,7 @@ class PerturbedHistogram(NoiseMechanism):
                 raise InvalidInput(
                     "levels must be given in place of lower, upper, n_bins and decimals"
                 )
-            if isinstance(self.levels, str) or len(self.levels) < 2:
-                raise InvalidInput("levels must be a tuple of two values or more")
-            object.__setattr__(self, "levels", check_levels_given(self.levels, len(self.levels)))
+            object.__setattr__(self, "levels", ColumnDomain(levels=self.levels).levels)
             return
         check_bounds(self.lower, self.upper)
         if self.n_bins is None or isinstance(self.n_bins, str):
@@ -149,6 +123,23 @@ class PerturbedHistogram(NoiseMechanism):
         check_decimals(self.decimals)
         if self.form_decimals is not None:
             check_grid(self.lower, self.upper, self.n_bins, self.form_decimals)
+
+    @property
+    def domain(self) -> ColumnDomain:
+        """The cells: levels, or bins that hold equally many numbers of the declared decimals, but
+        for one; bins of equal width of real numbers."""
+        if self.levels is not None:
+            return ColumnDomain(levels=self.levels)
+        low, high, n = self.lower, self.upper, self.n_bins
+        if self.form_decimals is None:
+            return ColumnDomain(bins=(*(low + k * (high - low) / n for k in range(n)), high))
+        step = 10.0**-self.form_decimals
+        start, end = (int(edge) for edge in in_steps(np.array([low, high]), step))
+        first = [start - (-k * (end - start + 1) // n) for k in range(1, n)]
+        inner = of_steps(np.array(first, dtype=np.float64), step).tolist()
+        # The last bin is closed: alone in it, the upper end would leave it without width.
+        last = high if inner[-1] < high else high + step / 2
+        return ColumnDomain(bins=(low, *inner, last), step=step)
 
     @property
     def form_decimals(self) -> int | None:
@@ -176,6 +167,12 @@ class PerturbedHistogram(NoiseMechanism):
         """Columns that a release replaces."""
         return (self.column,)
 
+    def at_epsilon(
+        self, epsilon: float, n_draws_released: int | None, m: int
+    ) -> PerturbedHistogram:
+        """The epsilon of one histogram is a part of it."""
+        return replace(self, epsilon=epsilon / (n_draws_released or 1))
+
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
         settings = {name: value for name, value in asdict(self).items() if value is not None}
@@ -183,8 +180,7 @@ class PerturbedHistogram(NoiseMechanism):
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the column."""
-        decimals = self.form_decimals if self.levels is None else None
-        return {self.column: Form(levels=self.levels, decimals=decimals)}
+        return {self.column: self.domain.form}
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         return check_draws_released(1 if n_draws_released is None else n_draws_released, m)
@@ -192,14 +188,25 @@ class PerturbedHistogram(NoiseMechanism):
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        bound, random = self.bind(df), streams()
-        shares = [self._noisy_shares(bound.place) for _ in range(n_draws_released)]
+        check_columns(df, (self.column,))
+        missing = df[self.column].isna().to_numpy()
+        if missing.any():
+            raise InvalidInput(
+                f"outcome {self.column!r} must not be missing: {first_row(df.index, missing)} is; "
+                "drop or impute such rows before synthesis"
+            )
+        domain, random = self.domain, streams()
+        place = domain.places(df[self.column])
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
+        shares = [self._noisy_shares(place) for _ in range(n_draws_released)]
         tables = []
-        for place in range(m):
-            rng = random.generator(f"histogram/{place + 1}")
-            tables.append(joined(df, bound.draw(shares[place % n_draws_released], rng)))
+        for number in range(m):
+            rng = random.generator(f"histogram/{number + 1}")
+            cells = rng.choice(domain.n_cells, size=len(df), p=shares[number % n_draws_released])
+            values = domain.values(cells, rng.random(len(df)), name=self.column, index=df.index)
+            tables.append(joined(df, values.to_frame()))
             if progress is not None:
-                progress("synthetic data", place + 1, m)
+                progress("synthetic data", number + 1, m)
         charge = self._charge(m, n_draws_released)
         record = self._record(
             df,
@@ -213,34 +220,13 @@ class PerturbedHistogram(NoiseMechanism):
         )
         return Made(record=record, tables=tables)
 
-    def bind(self, df: pd.DataFrame) -> BoundHistogram:
-        """Check `df` and find each record's cell; see `release`."""
-        check_columns(df, (self.column,))
-        column = df[self.column]
-        if self.levels is not None:
-            _check_present(column)
-            known = np.empty(len(self.levels), dtype=object)
-            known[:] = self.levels
-            place = level_places(column, str(column.name), OutcomeLevels(values=self.levels))
-            bound = BoundHistogram(
-                n_cells=len(self.levels),
-                place=place.astype(np.int64),
-                column=column,
-                values=lambda cells, rng: known[cells],
-                form=self.forms(df)[self.column],
-            )
-        else:
-            bound = bins_of(column, self.lower, self.upper, self.n_bins, self.form_decimals)
-        check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
-        return bound
-
     @property
     def _epsilon_of_a_row(self) -> float:
         return float(self.epsilon) / (self.rows_per_unit or 1)
 
     def _noisy_shares(self, place: IntArray) -> FloatArray:
         """Probabilities of the cells, shape (B,); the only step that looks at the data."""
-        n_cells = self.n_bins if self.levels is None else len(self.levels)
+        n_cells = self.domain.n_cells
         noisy = laplace_counts(
             place, n_categories=n_cells, epsilon=self._epsilon_of_a_row, relation=self.relation
         )
@@ -273,42 +259,6 @@ class PerturbedHistogram(NoiseMechanism):
         )
 
 
-def bins_of(
-    outcome: pd.Series, low: float, high: float, n_bins: int, decimals: int | None
-) -> BoundHistogram:
-    """Equal bins of [low, high], of numbers of so many decimals, or reals (None)."""
-    y = _outcome(outcome, low, high, decimals)
-    if decimals is None:
-        width = high - low
-        place = np.floor(in_steps(y - low, width / n_bins)).astype(np.int64)
-
-        def uniform(cells: IntArray, rng: np.random.Generator) -> FloatArray:
-            values = low + (cells + rng.random(cells.size)) / n_bins * width
-            return np.clip(values, low, low + width)
-
-        return BoundHistogram(
-            n_cells=n_bins, place=np.minimum(place, n_bins - 1), column=outcome, values=uniform
-        )
-    step = 10.0**-decimals
-    start, end = (int(edge) for edge in in_steps(np.array([low, high]), step))
-    # Bin b holds the steps from first[b] to first[b + 1] - 1, counted from 0.
-    edges = [start - (-b * (end - start + 1) // n_bins) for b in range(n_bins + 1)]
-    first = np.array(edges, dtype=np.int64)
-    steps = np.rint(in_steps(y, step))  # what is between two is rounded
-    place = np.searchsorted(first, steps, side="right") - 1
-
-    def of_bins(cells: IntArray, rng: np.random.Generator) -> FloatArray:
-        return of_steps(rng.integers(first[cells], first[cells + 1]).astype(np.float64), step)
-
-    return BoundHistogram(
-        n_cells=n_bins,
-        place=np.minimum(place, n_bins - 1),
-        column=outcome,
-        values=of_bins,
-        form=Form(decimals=decimals),
-    )
-
-
 def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
     """Raise InvalidInput unless each of the bins of [low, high] holds a number of `decimals`."""
     ends = in_steps(np.array([low, high]), 10.0**-decimals)
@@ -326,32 +276,4 @@ def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
         raise InvalidInput(
             f"n_bins must be at most the number of values of {decimals} decimals from {low:g} to "
             f"{high:g}: found {n_bins}"
-        )
-
-
-def _outcome(values: pd.Series, low: float, high: float, decimals: int | None) -> FloatArray:
-    """Outcome as finite floats within [low, high], but for rounding, shape (n,)."""
-    name = values.name
-    if not is_number(values) or pd.api.types.is_complex_dtype(values.dtype):
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}")
-    _check_present(values)
-    y: FloatArray = values.to_numpy(dtype=np.float64)
-    if decimals is not None:
-        y = snapped(y, 10.0**-decimals)
-    outside = ~((y >= low) & (y <= high))
-    if outside.any():
-        raise InvalidInput(
-            f"outcome {name!r} must lie in [{low:g}, {high:g}]: {first_row(values.index, outside)} "
-            "does not; the range is part of the guarantee, so change such values by a rule that "
-            "does not look at the others"
-        )
-    return y
-
-
-def _check_present(values: pd.Series) -> None:
-    missing = values.isna().to_numpy()
-    if missing.any():
-        raise InvalidInput(
-            f"outcome {str(values.name)!r} must not be missing: {first_row(values.index, missing)} "
-            "is; drop or impute such rows before synthesis"
         )

@@ -25,7 +25,12 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitOptions, FitSession
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
-from pyhybrid.mechanisms.mechanism import Mechanism, without_weights
+from pyhybrid.mechanisms.mechanism import (
+    Made,
+    Mechanism,
+    refuse_options_of_chains,
+    without_weights,
+)
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.columns.form import Form, read_in_forms
 from pyhybrid.privacy.composition import compose_charges
@@ -35,6 +40,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
 
 Step = PseudoPosteriorMechanism | ClippedScores
+Opened = Sequence[tuple[PseudoPosteriorMechanism, FitSession]]
 
 
 @dataclass(frozen=True)
@@ -76,14 +82,17 @@ class SequentialSynthesis(Mechanism):
                 )
         if len({isinstance(mechanism, ClippedScores) for mechanism in self.mechanisms}) > 1:
             raise InvalidInput("steps by clipped scores go with steps by clipped scores alone")
-        relations = sorted({mechanism.relation for mechanism in self.mechanisms})
-        if len(relations) > 1:
-            raise InvalidInput(f"all steps must have one relation: found {' and '.join(relations)}")
-        units = list(dict.fromkeys(mechanism.unit for mechanism in self.mechanisms))
-        if len(units) > 1:
-            raise InvalidInput(
-                f"all steps must have one unit of privacy: found {' and '.join(map(repr, units))}"
-            )
+        for what, values in (
+            ("relation", {step.relation for step in self.mechanisms}),
+            ("unit of privacy", {repr(step.unit) for step in self.mechanisms}),
+        ):
+            if len(values) > 1:
+                raise InvalidInput(
+                    f"all steps must have one {what}: found {' and '.join(sorted(values))}"
+                )
+        for name in self.synthesizes:
+            if self.synthesizes.count(name) > 1:
+                raise InvalidInput(f"each column must be synthesized once: {name!r} is not")
         object.__setattr__(self, "mechanisms", tuple(self.mechanisms))
 
     @property
@@ -126,74 +135,59 @@ class SequentialSynthesis(Mechanism):
     ) -> Release:
         scores = [step for step in self.mechanisms if isinstance(step, ClippedScores)]
         if scores:
-            return self._by_clipped_scores(scores, df, m, options)
-        models = [step for step in self.mechanisms if isinstance(step, PseudoPosteriorMechanism)]
-        random, read = streams(options.seed), df
-        if isinstance(df, pd.DataFrame) and df.columns.is_unique:
-            read = read_in_forms(df, self.forms(df))  # by all steps alike
-        steps = _opened(models, read, options, random)
+            refuse_options_of_chains("clipped scores", options)
+            made = release_in_sequence(scores, df, m, options.progress)
+            origin = Origin(data=df, steps=[step.origin(df) for step in scores])
+            return self._joined(df, made, origin, streams(), warned=False)
+        random = streams(options.seed)
+        steps = self._opened(df, options, random)
         if not self.allow_unlike:
             _check_kinds(steps)
         _check_order(steps)
         for mechanism, session in steps:  # before any fit
-            mechanism.check_predictors(session.by_unit(mechanism.unit), refits)
-        parts: list[ReleaseRecord] = []
-        tables = [df] * m
+            mechanism.refuse(mechanism.opened(session), refits)
+        made, tables = [], [df] * m
         for place, (mechanism, session) in enumerate(steps, start=1):
-            later = [name for _, other in steps[place:] for name in other.bound.synthesized]
+            later = self.synthesizes[place:]
             known = [_known(table, df, session.bound.synthesized, later) for table in tables]
-            made = mechanism.make_from(
-                session,
-                n_synthetic=m,
-                n_draws_released=n_draws_released,
-                given=known,
-                refits=refits,
-            )
-            parts.append(made.record)
-            tables = made.tables
-        origins = [Origin(data=df, model=one.model, session=s.for_report()) for one, s in steps]
-        synthesized = [name for _, session in steps for name in session.bound.synthesized]
-        return self._joined(
-            parts,
-            [joined(df, table[synthesized]) for table in tables],
-            Origin(data=df, steps=origins),
-            random,
-            warned=options.on_not_converged == "warn",
-        )
+            made.append(mechanism.make(session, m, n_draws_released, refits, known))
+            tables = made[-1].tables
+        origin = Origin(data=df, steps=[step.origin(session) for step, session in steps])
+        warned = options.on_not_converged == "warn"
+        return self._joined(df, made, origin, random, warned=warned)
 
-    def _by_clipped_scores(
-        self, steps: list[ClippedScores], df: pd.DataFrame, m: int, options: FitOptions
-    ) -> Release:
-        """All steps by clipped scores, which have one strict charge."""
-        if options != FitOptions(progress=options.progress):
-            raise InvalidInput(
-                "clipped scores fit no model by chains, and their noise cannot be seeded: give no "
-                "seed, engine, settings, rule or on_not_converged"
-            )
-        twice = [name for name in self.synthesizes if self.synthesizes.count(name) > 1]
-        if twice:
-            raise InvalidInput(f"each column must be synthesized once: {twice[0]!r} is not")
-        made = release_in_sequence(steps, df, m, options.progress)
-        tables = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
-        parts = [step.record for step in made]
-        origin = Origin(data=df, steps=[step.origin(df) for step in steps])
-        return self._joined(parts, tables, origin, streams(), warned=False)
+    def _opened(self, df: pd.DataFrame, options: FitOptions, random: Streams) -> Opened:
+        """Each step with random numbers of its own: composition needs that."""
+        steps = []
+        if isinstance(df, pd.DataFrame) and df.columns.is_unique:
+            df = read_in_forms(df, self.forms(df))  # by all steps alike
+        for place, step in enumerate(self.mechanisms, start=1):
+            assert isinstance(step, PseudoPosteriorMechanism)
+            try:
+                bound = step.bind(df)
+            except InvalidInput as error:
+                raise InvalidInput(f"step {place}: {error}") from None
+            progress = named_progress(options.progress, ", ".join(bound.synthesized))
+            numbers = random.child(f"step {place}")
+            steps.append((step, replace(options, progress=progress).session(bound, numbers)))
+        return steps
 
     def _joined(
         self,
-        parts: Sequence[ReleaseRecord],
-        tables: list[pd.DataFrame],
+        df: pd.DataFrame,
+        made: Sequence[Made],
         origin: Origin,
         random: Streams,
         *,
         warned: bool,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
+        parts = [step.record for step in made]
         last = next((part for part in parts if part.requested is not None), parts[-1])
-        synthesized = tuple(column for part in parts for column in part.synthesized)
         read = dict.fromkeys(column for part in parts for column in part.predictors)
+        exposed = {name: reason for part in parts for name, reason in part.exposed.items()}
         if warned and not self.allow_unlike:
-            _say_what_is_not_strict(parts)
+            _warn_if_downgraded(parts)
         charge = compose_charges(
             [part.charge for part in parts],
             mechanism=self.name,
@@ -203,42 +197,16 @@ class SequentialSynthesis(Mechanism):
             charge=charge,
             diagnostics=None,
             settings=self.describe(),
-            synthesized=synthesized,
-            predictors=tuple(column for column in read if column not in synthesized),
+            synthesized=self.synthesizes,
+            predictors=tuple(name for name in read if name not in self.synthesizes),
             provenance=last.provenance,
             requested=last.requested,
             seeded=random.seeded,
-            confidential=without_weights(origin.data, charge, random),
-            exposed={
-                name: reason
-                for part in parts
-                for name, reason in part.exposed.items()
-                if name not in synthesized
-            },
+            confidential=without_weights(df, charge, random),
+            exposed={name: why for name, why in exposed.items() if name not in self.synthesizes},
         )
+        tables = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]
         return Release.of(record, tables, parts=parts, origin=origin)
-
-
-Opened = Sequence[tuple[PseudoPosteriorMechanism, FitSession]]
-
-
-def _opened(
-    models: Sequence[PseudoPosteriorMechanism],
-    df: pd.DataFrame,
-    options: FitOptions,
-    random: Streams,
-) -> Opened:
-    """Each step with random numbers of its own: composition needs that."""
-    steps = []
-    for place, mechanism in enumerate(models, start=1):
-        try:
-            bound = mechanism.bind(df)
-        except InvalidInput as error:
-            raise InvalidInput(f"step {place}: {error}") from None
-        progress = named_progress(options.progress, ", ".join(bound.synthesized))
-        numbers = random.child(f"step {place}")
-        steps.append((mechanism, replace(options, progress=progress).session(bound, numbers)))
-    return steps
 
 
 def _known(
@@ -254,7 +222,7 @@ def _known(
 
 def _check_kinds(steps: Opened) -> None:
     """Before anything is fitted: strict charges would not be composed with local ones."""
-    strict = [mechanism.is_strict(session.bound) for mechanism, session in steps]
+    strict = [mechanism.why_local(session.bound) is None for mechanism, session in steps]
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
@@ -266,42 +234,38 @@ def _check_kinds(steps: Opened) -> None:
 def _check_order(steps: Opened) -> None:
     """What a step reads keeps its true values in the release, or was synthesized before it and is
     read by a local model."""
-    step_of: dict[str, int] = {}
-    for place, (_, session) in enumerate(steps, start=1):
-        for column in session.bound.synthesized:
-            if column in step_of:
-                raise InvalidInput(
-                    f"each column must be synthesized once: {column!r} is in steps "
-                    f"{step_of[column]} and {place}"
-                )
-            step_of[column] = place
+    step_of = {
+        name: place
+        for place, (_, session) in enumerate(steps, start=1)
+        for name in session.bound.synthesized
+    }
     for place, (mechanism, session) in enumerate(steps, start=1):
-        strict = mechanism.is_strict(session.bound)
         for column in session.bound.predictors:
-            if step_of.get(column, 0) > place:
+            where = step_of.get(column, place)
+            if where > place:
                 raise InvalidInput(
                     f"step {place} must not read {column!r}, which is synthesized later (step "
-                    f"{step_of[column]}): its true values would shape what is released; change the "
-                    "order of the steps"
+                    f"{where}): its true values would shape what is released; change the order "
+                    "of the steps"
                 )
-            if strict and step_of.get(column, place) < place:
+            if where < place and mechanism.why_local(session.bound) is None:
                 raise InvalidInput(
                     f"step {place} must not read {column!r}, which is synthesized in step "
-                    f"{step_of[column]}: it is strict and would be coded by true values; take "
+                    f"{where}: it is strict and would be coded by true values; take "
                     "ClippedScores for all steps, which are coded by synthetic ones"
                 )
         for what, columns in mechanism.reads().items():
             for column in columns:
-                owner = step_of.get(column)
-                if owner is not None and (owner >= place or what == "unit"):
+                where = step_of.get(column, 0)
+                if where >= place or (where and what == "unit"):
                     raise InvalidInput(
                         f"step {place} must not take {column!r} as {what}, which is synthesized in "
-                        f"step {owner}: its true values would shape what is released"
+                        f"step {where}: its true values would shape what is released"
                     )
 
 
-def _say_what_is_not_strict(parts: Sequence[ReleaseRecord]) -> None:
-    """Kinds were alike before the fits: others are then of chains that were taken as they ended."""
+def _warn_if_downgraded(parts: Sequence[ReleaseRecord]) -> None:
+    """A step that was to be strict did not converge."""
     lost = [", ".join(part.synthesized) for part in parts if part.charge.kind != STRICT]
     if 0 < len(lost) < len(parts):
         warnings.warn(

@@ -176,7 +176,7 @@ def test_a_path_is_repeated_at_its_constants(session: FitSession, beta_session: 
             np.testing.assert_allclose(again.fit.alpha, path.fit.alpha, rtol=1e-12)
             held = mechanism.fit(own, like=replace(path, constants=()))
             assert held.fit is held.start
-            charge = mechanism.charge_of(own, path, n_synthetic=1, n_draws_released=1)
+            charge = mechanism.charge(own, path, mechanism.loss(own, path, 0), 1, 1)
             assert charge.epsilon_lipschitz >= 2 * path.fit.bounds.overall  # a rise is paid for
 
 
@@ -188,7 +188,9 @@ def test_what_is_charged_is_the_bound_after_a_rise(
     plain = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
     path = reweighted_fit(session, start, Reweighting.published())
     monkeypatch.undo()
-    charge = plain.charge_of(session, path, n_synthetic=1, n_draws_released=1)
-    assert charge.bound >= start.bounds.overall + 0.2
-    before = plain.charge_of(session, replace(path, fit=start), n_synthetic=1, n_draws_released=1)
-    assert charge.epsilon > before.epsilon
+    risen, before = (
+        plain.charge(session, own, plain.loss(session, own, 0), 1, 1)
+        for own in (path, replace(path, fit=start))
+    )
+    assert risen.bound >= start.bounds.overall + 0.2
+    assert risen.epsilon > before.epsilon

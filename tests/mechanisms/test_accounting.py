@@ -213,7 +213,7 @@ def test_a_record_that_alone_informs_a_coefficient_is_refused_before_any_fit() -
     assert "1 record nearly alone informs a coefficient" in release.statement
     merged = LONELY.assign(g=LONELY["g"].replace("only", "a"))
     open_session(model.bind(merged), **OPTIONS)
-    ph.Unweighted(model).check_predictors(open_session(model.bind(merged), **OPTIONS), 10)
+    ph.Unweighted(model).refuse(open_session(model.bind(merged), **OPTIONS), 10)
 
 
 def test_numbers_of_refits_are_even() -> None:

@@ -1,5 +1,6 @@
 """Several releases from one session: each takes other draws of theta and other random numbers."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.replicates import choose_draws
 from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.mechanisms.weighted import base
 from pyhybrid.models.families.regression import BoundRegression
 from tests.fits import ANY_DRAWS, fit_options
 
@@ -67,8 +69,13 @@ def test_the_first_is_as_it_ever_was_and_all_repeat_with_the_seed(draws: list[in
 
 
 def test_the_check_sees_releases_that_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the count three releases are one: the hole itself."""
-    monkeypatch.setattr(FitSession, "note_release", lambda *_: None)
+    """Without the memory three releases are one: the hole itself."""
+
+    def forgetful(session: FitSession, *args: Any, **options: Any) -> Any:
+        session.store.released.clear()
+        return choose_draws(session, *args, **options)
+
+    monkeypatch.setattr(base, "choose_draws", forgetful)
     session = opened()
     assert len({tuple(released(session)[0]["y"]) for _ in range(3)}) == 1
 
@@ -99,10 +106,11 @@ def test_equal_mechanisms_of_a_comparison_differ() -> None:
 
 
 def test_draws_are_chosen_among_the_others() -> None:
-    kept = np.array([True, False, True, True, True])
-    taken = np.array([0, 3])
-    chosen = choose_draws(kept, 2, np.random.default_rng(1), released=taken)
-    assert sorted(chosen) == [2, 4]
-    assert sorted(choose_draws(kept, 4, np.random.default_rng(1))) == [0, 2, 3, 4]
-    with pytest.raises(InvalidInput, match="at most the number of kept draws, 4: found 5"):
-        choose_draws(kept, 5, np.random.default_rng(1))
+    session = opened()
+    fit = session.unweighted()
+    kept_draws = np.arange(fit.draws.n_draws) < 5
+    fit = replace(fit, bounds=replace(fit.bounds, kept_draws=kept_draws))
+    first = choose_draws(session, fit, "a", 2).positions
+    assert sorted((*first, *choose_draws(session, fit, "a", 3).positions)) == [0, 1, 2, 3, 4]
+    with pytest.raises(InvalidInput, match="at most the number of kept draws, 5: found 6"):
+        choose_draws(session, fit, "b", 6)

@@ -54,7 +54,7 @@ def test_without_the_owners_word_nothing_is_strict(
     """Also of a stored calibration; the message says what to write."""
     unsaid = dataclasses.replace(calibration, holds_no_released_record=False)
     mechanism = ph.Censored(calibration=unsaid, check_modes=False)
-    assert not mechanism.is_strict(MODEL.bind(survey(2)))
+    assert mechanism.why_local(MODEL.bind(survey(2))) is not None
     with pytest.warns(UserWarning, match=r"holds_no_released_record=True of .*Calibration\.load"):
         release = mechanism.release(survey(2), **OPTIONS)
     assert release.charge.kind == "asymptotic local"
@@ -65,8 +65,9 @@ def test_without_the_owners_word_nothing_is_strict(
     assert content.pop("holds_no_released_record") is True
     assert Calibration.load(tmp_path / "c").holds_no_released_record
     file.write_text(json.dumps(content))
-    assert Calibration.load(tmp_path / "c").unconfirmed
-    assert not Calibration.load(tmp_path / "c", holds_no_released_record=True).unconfirmed
+    assert not Calibration.load(tmp_path / "c").holds_no_released_record
+    said = Calibration.load(tmp_path / "c", holds_no_released_record=True)
+    assert said.holds_no_released_record
     with pytest.raises(InvalidInput, match="holds_no_released_record must be"):
         Calibration.load(tmp_path / "c", holds_no_released_record=1)  # type: ignore[arg-type]
 

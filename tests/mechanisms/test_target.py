@@ -9,7 +9,6 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms.epsilon_search import with_epsilon
 from tests.conftest import Run
 from tests.fits import fit_options
 from tests.fitting.test_reweighting import MODEL as OVERDISPERSED
@@ -47,10 +46,10 @@ def test_a_target_above_what_the_largest_setting_costs_is_met_by_it() -> None:
 
 
 def test_a_strict_mechanism_divides_it_by_its_draws() -> None:
-    censored = with_epsilon(ph.Censored(MODEL, cap=3), target_epsilon=2, n_draws_released=4)
+    censored = ph.Censored(MODEL, cap=3).at_epsilon(2, n_draws_released=None, m=4)
     assert (censored.epsilon, censored.cap) == (0.5, None)
     histogram = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=9)
-    release = with_epsilon(histogram, target_epsilon=2).release(counts(), n_synthetic=3)
+    release = histogram.at_epsilon(2, None, m=3).release(counts(), n_synthetic=3)
     assert release.charge.epsilon == 2
 
 
@@ -58,10 +57,10 @@ def test_where_it_makes_no_sense() -> None:
     for mechanism, said in (
         (ph.Unweighted(MODEL), "Unweighted has none; take LipschitzWeighted"),
         (ph.GivenWeights(MODEL, alpha=[1.0] * 300), "GivenWeights has none"),
-        (ph.Censored(MODEL, epsilon=1), "needs no search"),
+        (ph.Censored(MODEL, epsilon=1), "or give a strict mechanism its epsilon"),
     ):
         refuses(said, ph.mechanisms.meet_epsilon, mechanism, counts(), target_epsilon=1, **OPTIONS)
-    refuses("has no epsilon of its own", with_epsilon, ph.Unweighted(MODEL), target_epsilon=1)
+    assert ph.Unweighted(MODEL).at_epsilon(1, None, m=1) is None
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)

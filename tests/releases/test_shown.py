@@ -88,12 +88,12 @@ def test_a_notebook_draws_one_bar_where_no_progress_is_asked_for(
 
 @pytest.mark.parametrize("room", ["", *ph.ROOMS])
 def test_whatever_reports_progress_draws_it_in_a_notebook(room: str) -> None:
-    """Functions and methods alike, but engines and `make_from`, which a release calls."""
+    """Functions and methods alike, but engines, which a release calls."""
     home = getattr(ph, room) if room else ph
     for name in {*home.__all__} - {"Engine", "ContinuingEngine"}:
         public = getattr(home, name)
         own = [(name, public), *inspect.getmembers(public, inspect.isfunction)]
         for label, function in own if callable(public) else []:
-            if inspect.isfunction(function) and label != "make_from" and label[0] != "_":
+            if inspect.isfunction(function) and label != "make" and label[0] != "_":
                 reports = "progress" in inspect.signature(function).parameters
                 assert not reports or "@bar_in_notebooks" in inspect.getsource(function), label

@@ -118,12 +118,6 @@ class Calibration:
         center = self.center.as_dict() if self.center.public else "of the reference"
         return {**shown, "center": center}
 
-    @property
-    def unconfirmed(self) -> bool:
-        """True if the owner has not confirmed that the reference holds no released record, so that
-        no release is strict."""
-        return not self.holds_no_released_record
-
     def check_fits(self, bound: BoundModel) -> None:
         """Raise InvalidInput if the program has changed, or a column is coded in another way."""
         if bound.program.sha256 != self.program_sha256:
@@ -281,8 +275,10 @@ def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
             f"{type(model).__name__} first"
         )
     if (cap is None) == (epsilon is None):
-        right = "ph.calibrate(model, last_year, epsilon=1)"
-        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {right}")
+        raise InvalidInput(
+            "exactly one of cap and epsilon must be given, e.g. "
+            "ph.calibrate(model, last_year, epsilon=1)"
+        )
 
 
 @bar_in_notebooks
@@ -340,7 +336,7 @@ def calibrate(
 
     """
     _check_call(model, cap, epsilon)
-    check_choice(relation, "relation", ("remove", "replace"))
+    check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     records = reference_data
@@ -363,7 +359,6 @@ def calibrate(
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
     if scale is None and shift is None:
         scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
-    levels = categorical_levels(bound)
     if bound.data_dependent:
         raise InvalidInput(
             f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
@@ -386,7 +381,7 @@ def calibrate(
         cap=check_positive(cap, "cap"),
         relation=relation,
         censored=0.0,
-        levels=levels,
+        levels=categorical_levels(bound),
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
         holds_no_released_record=holds_no_released_record,
@@ -405,7 +400,7 @@ def _released_set(release: Release) -> pd.DataFrame:
     """The first synthetic set of a strict release, which is public."""
     if release.charge.kind != STRICT:
         raise InvalidInput(
-            f"a release that a calibration is made from must be strict: this one is "
+            "a release that a calibration is made from must be strict: this one is "
             f"{release.charge.kind}"
         )
     return release.synthetic[0]

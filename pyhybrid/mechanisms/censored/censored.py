@@ -28,10 +28,9 @@ from pyhybrid.mechanisms.accounting.charge import (
 )
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
-from pyhybrid.mechanisms.mechanism import Made
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.columns.form import Form, forms_of, in_their_forms, read_in_forms
+from pyhybrid.models.columns.form import Form, forms_of
 from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.two_block import check_one_block
@@ -199,22 +198,18 @@ class Censored(CappedMechanism):
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """The model joined to `df`, whose outcome is read in its declared form."""
-        bound = super().bind(read_in_forms(df, self.forms(df)))
+        bound = super().bind(df)
         check_one_block(bound)
         return bound
 
-    def make_from(self, session: FitSession, **options: Any) -> Made:
-        """See `PseudoPosteriorMechanism.make_from`; the column made is in its declared form, as
-        the dtype of the data is a function of the records."""
-        in_form = self._in_form(session)
-        forms, made = self.forms(in_form.bound.table), super().make_from(in_form, **options)
-        return replace(made, tables=[in_their_forms(table, forms) for table in made.tables])
-
-    def _in_form(self, session: FitSession) -> FitSession:
-        """The session over records whose outcome is read in its declared form."""
-        table = session.bound.table
-        read = read_in_forms(table, self.forms(table))
-        return session if read is table else replace(session, bound=self.bind(read))
+    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Censored:
+        """The epsilon of one draw is a part of it."""
+        if self.calibration is not None:
+            raise InvalidInput(
+                "target_epsilon cannot be met by a calibration, which holds the cap: calibrate "
+                "with epsilon=, the epsilon of one released draw"
+            )
+        return replace(self, epsilon=epsilon / (n_draws_released or m), cap=None)
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Declared form of the outcome; where weights read all records, dtypes are the data's."""
@@ -222,7 +217,7 @@ class Censored(CappedMechanism):
 
     def fit(self, session: FitSession, like: Reweighted | None = None) -> Reweighted:
         """The censored fit, which nothing is re-weighted in."""
-        session = self._in_form(session).by_unit(self.unit)
+        session = self.opened(session)
         cap, alpha = self._cap(session.bound), self.weights(session)
         on_grid = self._grid(session.bound)
         if on_grid is not None:
@@ -266,10 +261,6 @@ class Censored(CappedMechanism):
             return None if self.calibration is None else self.calibration.center
         return given_center(self.center)  # type: ignore[arg-type]
 
-    def is_strict(self, bound: BoundModel) -> bool:
-        """True unless weights or predictors are computed from the records of `bound` together."""
-        return self.why_local(bound) is None
-
     def why_local(self, bound: BoundModel) -> str | None:
         """What a strict release of `bound` lacks, as far as can be told before a fit."""
         if not self.record_indexed:
@@ -296,9 +287,15 @@ class Censored(CappedMechanism):
         center = self.theta_ref
         return extremes if center is None else {**extremes, "center": center.as_dict()}
 
-    def _charge(
-        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, **released: int
+    def charge(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        loss: LocalLoss | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
+        """The cap is charged, strict or not."""
         if self._unconfirmed:
             local = "the charge is asymptotic local, and a strict ledger refuses it"
             warnings.warn(UNCONFIRMED.format(local), stacklevel=2)
@@ -313,19 +310,20 @@ class Censored(CappedMechanism):
             unit=self.unit,
             unconfirmed=self._unconfirmed,
             center=self._where_from(),
-            **released,
+            n_synthetic=n_synthetic,
+            n_draws_released=n_draws_released,
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
         """None: the cap is charged, strict or not."""
         return None
 
-    def check_predictors(self, session: FitSession, refits: int) -> None:
+    def refuse(self, session: FitSession, refits: int) -> None:
         """Nothing is refused: the cap holds for a record that alone informs a coefficient, too."""
 
     @property
     def _unconfirmed(self) -> bool:
-        return self.calibration is not None and self.calibration.unconfirmed
+        return self.calibration is not None and not self.calibration.holds_no_released_record
 
     def _where_from(self) -> str | None:
         """Where the center came from, as `charge_of_censored_fit` takes it."""

@@ -11,7 +11,6 @@ record in one bin costs, and effects are linear between knots.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -34,7 +33,6 @@ PARTS = 16
 """Records are counted in sixteenths, because discrete noise needs whole numbers."""
 NO_PREDICTOR = ""
 """Stands among predictors for none: the column's own counts."""
-_MOST_HEAPS = 10_000
 _KNOTS = 5
 _BESIDE = (-1.5, -1, -0.75, -0.5, -0.3, 0, 0.3, 0.5, 0.75, 1, 1.5)  # steps from an edge or level
 
@@ -297,46 +295,6 @@ class ColumnDomain:
         for point in points.astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn
-
-    @property
-    def heaps(self) -> FloatArray:
-        """Numbers, in steps, that many records may share: all that can occur, or round ones where
-        these are too many; none if each bin holds one alone. Shape (M,)."""
-        step = self.released_step
-        if step is None or not self.bins:
-            return np.zeros(0)
-        low, high = in_steps(np.array([self.bins[0], self.bins[-1]]), step)
-        first, last = math.ceil(low), math.floor(high)
-        if last - first < self.n_bins:
-            return np.zeros(0)
-        sizes = (digit * 10**power for power in itertools.count() for digit in (1, 5))
-        size = next(size for size in sizes if (last - first) / size < _MOST_HEAPS)
-        return np.asarray(size * np.arange(-(-first // size), last // size + 1.0))
-
-    def heap_of(self, values: pd.Series) -> IntArray:
-        """Place of each record among the M `heaps`, M for all others, shape (n,). With `clamp` a
-        value beyond the ends is the end."""
-        heaps, step = self.heaps, self.released_step or 1.0
-        y = numbers_in(values)
-        y = np.rint(in_steps(np.clip(y, self.bins[0], self.bins[-1]) if self.clamp else y, step))
-        place = np.minimum(np.searchsorted(heaps, y), heaps.size - 1)
-        return np.where(heaps[place] == y, place, heaps.size).astype(np.int64)
-
-    def with_heaps(self, heaps: FloatArray) -> ColumnDomain:
-        """A domain in which each of these numbers, in steps, ascending, is a bin alone. It has the
-        same step and its ends are no nearer, so that it holds every value that this one does."""
-        step = self.released_step or 1.0
-        edges, points = (
-            in_steps(np.array(numbers, float), step) for numbers in (self.bins, self.levels)
-        )
-        if heaps.size and heaps[-1] == np.floor(edges[-1]):  # the last bin is closed
-            edges[-1] = max(edges[-1], heaps[-1] + 0.5)
-        cuts = np.unique(np.concatenate([edges, heaps, heaps + 1]))
-        inside = cuts[(cuts >= edges[0]) & (cuts <= edges[-1])]
-        kept = with_steps(inside, np.sort(points[points == np.rint(points)])) * step
-        last = max(self.bins[-1], float(kept[-1]))
-        inner = snapped(kept[1:-1], step).tolist()
-        return replace(self, bins=(self.bins[0], *inner, last), step=step)
 
 
 def _ranks(n: int) -> FloatArray:

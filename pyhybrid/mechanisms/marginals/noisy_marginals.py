@@ -45,7 +45,7 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
 from pyhybrid.running.tasks import one_blas_thread
 
-AUTO, PUBLIC, SELECTS = "auto", "public predictor", ("all", "private")
+AUTO, SELECTS = "auto", ("all", "private")
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
@@ -62,17 +62,6 @@ _OF_REFERENCE = {
     True: "The records of the reference, which is public.",
     False: "The records of the reference: the model that is drawn from has them without noise.",
 }
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundTables:
-    """Columns to be measured, joined to their table; `predictors` are public, `missing` those
-    that may be missing by their domain. Confidential."""
-
-    table: pd.DataFrame
-    synthesized: tuple[str, ...]
-    predictors: tuple[str, ...]
-    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,18 +254,17 @@ class NoisyMarginals(NoiseMechanism):
     def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
         n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
-        noise = size_of_noise(self._price.part((1 - ALONE) / n_tables), self.relation)
-        return n / (_CELL * noise)
+        price = self._price.part((1 - ALONE) / n_tables)
+        return n / (_CELL * size_of_noise(price, self.relation))
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
         if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
             return None
         others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = next(
-            (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT), None
-        )
-        advice = f"epsilon {enough:g} is enough" if enough else "no epsilon below 100 keeps them"
+        enough = (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT)
+        epsilon = next(enough, None)
+        advice = f"epsilon {epsilon:g} is enough" if epsilon else "no epsilon below 100 keeps them"
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
             f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
@@ -288,6 +276,10 @@ class NoisyMarginals(NoiseMechanism):
     def _price(self) -> Price:
         """Of one row, all tables together."""
         return Price.of(self.epsilon, self.delta).of_one_in(self.rows_per_unit or 1)
+
+    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> NoisyMarginals:
+        """Of all sets, whatever their number."""
+        return replace(self, epsilon=epsilon)
 
     @property
     def delta_of_charge(self) -> float | None:
@@ -320,50 +312,18 @@ class NoisyMarginals(NoiseMechanism):
             )
         return 1
 
-    def reads(self) -> dict[str, tuple[str, ...]]:
-        """Columns that are read as they are, by what they are to the mechanism."""
-        unit = {} if self.unit is None else {"unit": (self.unit,)}
-        return {**unit, PUBLIC: tuple(self.given)}
-
-    def bind(self, df: pd.DataFrame) -> BoundTables:
-        """The mechanism joined to `df` as a step of a sequence."""
-        check_columns(df, (*self.synthesizes, *self.given))
-        return BoundTables(
-            table=df,
-            synthesized=self.synthesizes,
-            predictors=tuple(self.given),
-            missing=tuple(name for name in self.synthesizes if self.domain[name].missing),
-        )
-
     def _made(
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
-        return self.make_from(
-            self.bind(df), streams(), n_synthetic=m, n_draws_released=1, progress=progress
-        )
-
-    def make_from(
-        self,
-        bound: BoundTables,
-        random: Streams,
-        *,
-        n_synthetic: int,
-        n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None = None,
-        progress: FitProgress | None = None,
-    ) -> Made:
-        """See `PerturbedHistogram.make_from`; the tables are measured once, whatever number of
-        draws the sequence releases."""
-        df, m = bound.table, n_synthetic
+        check_columns(df, (*self.synthesizes, *self.given))
+        random = streams()
         apart, rng = self.noise_aware and m > 1, random.generator("alone")
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results, chain = self._fitted(df, random, for_intervals=apart)
             effects = chain.sample(m, random) if apart else [chain.modes] * m
             shares = {
-                name: results.alone[name].sample(m, rng)
-                if apart
-                else [results.alone[name].shares] * m
-                for name in results.merged
+                name: alone.sample(m, rng) if apart else [alone.shares] * m
+                for name, alone in results.merged.items()
             }
         tables = []
         for place in range(m):
@@ -373,7 +333,7 @@ class NoisyMarginals(NoiseMechanism):
             alone = {name: drawn[place] for name, drawn in shares.items()}
             columns = self._columns(records, results, alone, random, place + 1, even=m == 1)
             columns.index = df.index
-            tables.append(joined(df if given is None else given[place], columns))
+            tables.append(joined(df, columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
         settings = self.describe()
@@ -384,7 +344,7 @@ class NoisyMarginals(NoiseMechanism):
             }
         record = self._record(
             df,
-            replace(self._charge(m), n_draws_released=n_draws_released),
+            self._charge(m),
             random,
             settings=settings,
             synthesized=self.synthesizes,
@@ -448,7 +408,6 @@ class NoisyMarginals(NoiseMechanism):
         self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
     ) -> tuple[Measured, Chain]:
         """The measurements, the only step that looks at confidential values, and their model."""
-        check_columns(df, (*self.synthesizes, *self.given))
         if self.delta is not None and self.delta * len(df) >= 1:
             raise InvalidInput(
                 f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
@@ -456,21 +415,19 @@ class NoisyMarginals(NoiseMechanism):
             )
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         measuring = self._measuring(df, for_intervals)
-        if self.select == "private":
-            results = measuring.chosen_tables(df, random)
-        else:
-            results = measuring.all_tables(df)
+        private = self.select == "private"
+        results = measuring.chosen_tables(df, random) if private else measuring.all_tables(df)
         return results, measuring.chain(results, len(df), random)
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted."""
-        try:
-            if self.reference is not None:
+        if self.reference is not None:
+            try:
                 check_columns(self.reference, (*self.synthesizes, *self.given))
                 for name in self.synthesizes:
                     self.domain[name].places(self.reference[name])
-        except InvalidInput as error:
-            raise InvalidInput(f"reference: {error}") from None
+            except InvalidInput as error:
+                raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},

@@ -1,4 +1,4 @@
-r"""A column alone: its shares from noisy counts, its merged bins, numbers that many records share.
+r"""A column alone: its shares from noisy counts, and its merged bins.
 
 Two-way tables need few bins, or noise drowns them; values need many, or all within a wide bin are
 alike. So a column is first measured alone in all bins of its domain, and
@@ -14,8 +14,7 @@ so that what noise drowns keeps falling) and e independent, N(0, tau^2); levels 
 scales maximize the approximate marginal likelihood. Noise that is cut at zero in each of many empty
 cells would add up, and move a mean by more than all else. Blocks of bins, wider the further they
 are from the center, are a second query where noise is Gaussian: they measure a tail with less noise
-than its bins do. So are single numbers of a range of many steps: one whose count is above 5 sigma
-is cut out of its bin.
+than its bins do.
 
 References
 ----------
@@ -31,26 +30,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
 from pyhybrid.mechanisms.marginals.log_linear import Likelihood
 from pyhybrid.mechanisms.marginals.measurement import Measurement
-from pyhybrid.models.columns.support import of_steps
 
 FEWEST_BINS = 3
 """A column of fewer is not smoothed."""
-OUT = 5.0
-"""Standard deviations of noise from which on a number's count stands out."""
 _STEPS, _CLOSE = 60, 1e-3
 _SMOOTH, _INDEPENDENT, _START = (1e-3, 1e6), (1e-3, 3.0), (10.0, 0.1)  # of lambda, of tau
 _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about the t density
 _SPREAD = 1.7  # of the density about it, in units
 _TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
-_FULL = 0.95  # of a bin that its heaps take at most, where others are in it
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
@@ -233,33 +227,6 @@ def blocks(domain: ColumnDomain) -> FloatArray:
     block[domain.binned] = len(domain.levels) + inner
     places = np.unique(block, return_inverse=True)[1]
     return np.eye(places.max() + 1)[:, places]
-
-
-def with_heaps(
-    alone: OneWay, domain: ColumnDomain, noisy: FloatArray, stddev: float, n: int
-) -> tuple[ColumnDomain, OneWay]:
-    """The domain with each of its heaps alone whose count of `noisy` (M,) stands out of the noise,
-    and its cells: what their bin has beside them is even over the rest of it."""
-    numbers = of_steps(domain.heaps, domain.released_step or 1.0)
-    places = np.flatnonzero((noisy > OUT * stddev) & ~np.isin(numbers, domain.levels))
-    if not places.size:
-        return domain, alone
-    fine, whole = domain.with_heaps(domain.heaps[places]), n * alone.shares
-    n_numbers = fine.n_cells - fine.missing
-    least = pd.Series(fine.numbers(np.arange(n_numbers), np.zeros(n_numbers)))
-    parent = np.append(domain.places(least), np.full(int(fine.missing), whole.size - 1))
-    heaps = fine.places(pd.Series(numbers[places]))
-    held, widths = np.zeros(fine.n_cells), np.ones(fine.n_cells)
-    held[heaps] = noisy[places]
-    widths[fine.binned] = np.diff(fine.bins)
-    widths[heaps] = 0
-    room, single = (np.bincount(parent, values, whole.size) for values in (widths, held))
-    share = whole / np.maximum(single, stddev)
-    share = np.where(room > 0, np.minimum(1, _FULL * share), share)
-    rest = np.maximum(whole - share * single, 0) / np.where(room > 0, room, np.inf)
-    counts = share[parent] * held + rest[parent] * widths
-    # A cell's relative error is nearly that of its bin: heaps stand out of the noise.
-    return fine, OneWay(mode=np.log(counts), root=alone.root[parent])
 
 
 def merged_domain(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:

@@ -57,18 +57,16 @@ from pyhybrid.mechanisms.marginals.measurement import (
 )
 from pyhybrid.mechanisms.marginals.one_way import (
     FEWEST_BINS,
-    OUT,
     OneWay,
     blocks,
     merged_domain,
     smooth,
     starts_of,
-    with_heaps,
 )
 from pyhybrid.mechanisms.marginals.sample import Chain
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, size_of_noise
+from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 
 ALONE = 0.2
 """Share of the price for columns alone."""
@@ -80,7 +78,6 @@ _CHOICE = 0.1  # of a round's price, for the choice
 _NOTHING_LEFT = 1e-9
 _ROUNDED = 1 + 1e-5  # sums of floating-point numbers, of up to 10^9 records
 _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
-_MOST_OF_A_HEAP = 0.1  # of n, that a count must have to stand out; else none is looked for
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -88,11 +85,11 @@ class Measured:
     """What came out: functions of noisy counts, all of it. The prices of all `answers` and
     `choices` (of tables to measure) add.
 
-    `domain` are the cells of tables, of the `fine` ones of columns of bins after merging; `alone`
-    the shares of these, and `tables` the measurements of each column by predictor."""
+    `fine` are the declared cells, `domain` those of tables, after merging; `alone` the shares of
+    fine ones, and `tables` the measurements of each column by predictor."""
 
+    fine: Mapping[str, ColumnDomain]
     domain: dict[str, ColumnDomain]
-    fine: dict[str, ColumnDomain]
     tables: dict[str, dict[str, Measurement]]
     alone: dict[str, OneWay] = field(default_factory=dict)
     answers: list[NoisyTables] = field(default_factory=list)
@@ -123,9 +120,13 @@ class Measured:
         return replace(records, domain=self.domain, places=places)
 
     @property
-    def merged(self) -> list[str]:
-        """Columns whose bins were."""
-        return [n for n, alone in self.alone.items() if alone.mode.size > self.domain[n].n_cells]
+    def merged(self) -> dict[str, OneWay]:
+        """Columns whose bins were, with their shares."""
+        return {
+            name: alone
+            for name, alone in self.alone.items()
+            if alone.mode.size > self.domain[name].n_cells
+        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -157,8 +158,9 @@ class Measuring:
     @property
     def nothing(self) -> Measured:
         """Nothing measured yet."""
-        domain = dict(self.domain)
-        return Measured(domain=domain, fine={**domain}, tables={name: {} for name in self.order})
+        return Measured(
+            fine=self.domain, domain=dict(self.domain), tables={name: {} for name in self.order}
+        )
 
     def check_sizes(self, order: Mapping[str, Sequence[str]]) -> None:
         """Refuse models that are too large, before anything confidential is looked at."""
@@ -185,88 +187,52 @@ class Measuring:
         return results
 
     def columns_alone(self, df: pd.DataFrame) -> Measured:
-        """Every column alone, and what that says of it: smooth shares, numbers that stand out,
-        merged bins."""
-        results, queries = self.nothing, self._blocks()
+        """Every column alone, and what that says of it: smooth shares, merged bins."""
+        results, n = self.nothing, len(df)
         records = results.records(df, self.public)
-        tables = {name: records.table((name, NO_PREDICTOR)) for name in self.order}
-        wide = {
-            name: tables[name].in_blocks(query.argmax(axis=0)) for name, query in queries.items()
-        }
-        asked = [*tables.items(), *wide.items(), *self._heaps(df).items()]
-        price = self.price.part(ALONE)
-        cliques = [(name, NO_PREDICTOR) for name, _ in asked]
-        answer, noisy = with_noise(cliques, [table for _, table in asked], price, self.relation)
-        measurements = {
-            name: [measurement] for name, measurement in zip(tables, noisy, strict=False)
-        }
-        noisy = noisy[len(tables) :]
-        for (name, query), measurement in zip(queries.items(), noisy, strict=False):
-            measurements[name].append(replace(measurement, query=query))
-        single = {m.clique[0]: m for m in noisy[len(queries) :]}
+        cliques = [(name, NO_PREDICTOR) for name in self.order]
+        tables = [records.table(clique) for clique in cliques]
+        queries = self._blocks()
+        for name, query in queries.items():
+            cliques.append((name, NO_PREDICTOR))
+            tables.append(records.table(cliques[-1]).in_blocks(query.argmax(axis=0)))
+        answer, noisy = with_noise(cliques, tables, self.price.part(ALONE), self.relation)
         results.answers.append(answer)
-        for name in self.order:
+        wide = dict(zip(queries, noisy[len(self.order) :], strict=True))
+        for name, own in zip(self.order, noisy, strict=False):
+            measurements = [own]
+            if name in wide:
+                measurements.append(replace(wide[name], query=queries[name]))
             if self.reference is not None:
-                measurements[name].append(
-                    self._of_reference((name, NO_PREDICTOR), results, len(df))
-                )
-            counts = self._alone(name, measurements[name], single.get(name), results, len(df))
-            results.tables[name] = {NO_PREDICTOR: counts}
+                measurements.append(self._of_reference((name, NO_PREDICTOR), results, n))
+            results.tables[name] = {NO_PREDICTOR: self._alone(name, measurements, results, n)}
         return results
 
     def _alone(
-        self,
-        name: str,
-        measurements: Sequence[Measurement],
-        single: Measurement | None,
-        results: Measured,
-        n: int,
+        self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
     ) -> Measurement:
-        """A column's counts in merged bins, from all measurements of it, and of single numbers."""
+        """A column's counts in merged bins, from all measurements of it."""
         domain = self.domain[name]
         if domain.n_bins < FEWEST_BINS:
             return functools.reduce(Measurement.combined, measurements)
-        fine, alone = domain, smooth(measurements, domain, n, informed=not self.for_intervals)
-        if single is not None:
-            stddev = float(single.stddev[0, 0])
-            fine, alone = with_heaps(alone, domain, single.noisy.ravel()[:-1], stddev, n)
-        most = min(self.most_bins or domain.n_bins, domain.n_bins)
-        few = merged_domain(fine, alone.shares, most)
-        results.fine[name], results.alone[name], results.domain[name] = fine, alone, few
-        return alone.merged(name, n, fine, few)
-
-    def _smoothed(self) -> list[str]:
-        """Columns that are smoothed; none if Gaussian noise, which grows by the root of the number
-        of tables, is not what is added, or if several sets are to be compared."""
-        if self.price.rho is None or self.for_intervals:
-            return []
-        return [name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS]
+        alone = smooth(measurements, domain, n, informed=not self.for_intervals)
+        few = merged_domain(
+            domain, alone.shares, min(self.most_bins or domain.n_bins, domain.n_bins)
+        )
+        results.alone[name], results.domain[name] = alone, few
+        return alone.merged(name, n, domain, few)
 
     def _blocks(self) -> dict[str, FloatArray]:
-        """Blocks of cells that are counted, too, where no reference tells of tails."""
-        names = self._smoothed() if self.reference is None else []
-        queries = {name: blocks(self.domain[name]) for name in names}
-        return {
-            n: query
-            for n, query in queries.items()
-            if query.shape[0] < _MOST_BLOCKS * query.shape[1]
-        }
-
-    def _heaps(self, df: pd.DataFrame) -> dict[str, CrossTable]:
-        """Counts of single numbers, where noise is small beside n. Confidential."""
-        names = [name for name in self._smoothed() if self.domain[name].heaps.size]
-        n_tables = len(self.order) + len(self._blocks()) + max(len(names), 1)
-        noise = size_of_noise(self.price.part(ALONE / n_tables), self.relation)
-        if OUT * noise > _MOST_OF_A_HEAP * len(df):
+        """Blocks of cells that are counted, too: where the noise is Gaussian, which grows by the
+        root of the number of tables, no reference tells of tails, and one set is drawn."""
+        if self.price.rho is None or self.for_intervals or self.reference is not None:
             return {}
-        cells = Predictor.intercept(len(df)).cells
+        smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
+        queries = {name: blocks(self.domain[name]) for name in smoothed}
         return {
-            name: CrossTable(
-                codes=self.domain[name].heap_of(df[name]),
-                n_rows=self.domain[name].heaps.size + 1,
-                cells=cells,
-            )
-            for name in names
+            name: query
+            for name, query in queries.items()
+            if query.shape[0] < _MOST_BLOCKS * query.shape[1]
         }
 
     # --- Reference and models ----------------------------------------------------------------

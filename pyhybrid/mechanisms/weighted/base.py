@@ -10,11 +10,10 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -27,13 +26,15 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
-from pyhybrid.fitting.replicates import joined, synthesize
+from pyhybrid.fitting.disclosive_columns import exposed_columns
+from pyhybrid.fitting.replicates import choose_draws, joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_alike, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of
 from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
 from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.columns.form import in_their_forms, read_in_forms
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.survey import to_approve, with_survey_weights
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -130,8 +131,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         return (described.get("outcome") or sides_of(str(described["formula"]))[0],)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
-        """The model joined to `df`."""
-        return self._weighted(self.model.bind(df))
+        """The model joined to `df`, whose outcome is read in its declared form, if it has one."""
+        return self._weighted(self.model.bind(read_in_forms(df, self.forms(df))))
 
     def _weighted(self, bound: BoundModel) -> BoundModel:
         return bound if self.design is None else with_survey_weights(bound, self.design)
@@ -193,9 +194,22 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         """The unweighted fit at the mechanism's quantile."""
         return session.unweighted(draw_quantile=self.draw_quantile)
 
+    setting: ClassVar[str | None] = None
+    """What `meet_epsilon` searches for; None where no setting lowers epsilon, or it is given."""
+
+    def limits(self, session: FitSession) -> tuple[float, float]:
+        """Smallest and largest value of the setting that is searched for."""
+        return 0.0, 1.0
+
+    def at(self, value: float) -> PseudoPosteriorMechanism:
+        """The mechanism with its setting at `value`."""
+        return replace(self, **{f"{self.setting}": value})  # type: ignore[arg-type]
+
     def remarks(self, bound: BoundModel) -> Remarks:
         """What the owner should know of the data beside bounds and weights. Confidential."""
         return {}
+
+    # --- The release path ------------------------------------------------------------------------
 
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
@@ -218,49 +232,53 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         Each release from one session takes draws of theta that none before it took, and random
         numbers of its own: their charges add.
         """
-        made = self.make_from(
-            session, n_synthetic=n_synthetic, n_draws_released=n_draws_released, refits=refits
-        )
-        origin = Origin(
-            data=session.bound.table,
-            model=self.model,
-            session=session.for_report(),
-            remarks=partial(self.remarks, session.bound),
-        )
-        return Release.of(made.record, made.tables, origin=origin)
+        m = check_count(n_synthetic, "n_synthetic")
+        check_draws_released(n_draws_released, m)
+        made = self.make(session, m, n_draws_released, refits)
+        return Release.of(made.record, made.tables, origin=self.origin(session))
 
-    def make_from(
+    def make(
         self,
         session: FitSession,
-        *,
-        n_synthetic: int,
+        m: int,
         n_draws_released: int,
-        refits: int = REFITS,
+        refits: int,
         given: Sequence[pd.DataFrame] | None = None,
     ) -> Made:
-        """Tables and record of `release_from`, or of a step of a sequence, which is no release by
-        itself: in m `given` tables, whose other columns were synthesized before, the model's column
-        is replaced."""
-        m, session = check_count(n_synthetic, "n_synthetic"), session.by_unit(self.unit)
-        check_draws_released(n_draws_released, m)
+        """m tables and their record: a release, or a step of a sequence, where in the `given`
+        tables columns before this one were synthesized."""
+        session = self.opened(session)
+        self.refuse(session, refits)
+        path = self.fit(session)
+        loss = self.loss(session, path, refits)
+        charge = self.charge(session, path, loss, m, n_draws_released)
+        chosen = choose_draws(
+            session, path.fit, self.stream(), n_draws_released, relation=self.relation
+        )
+        columns = synthesize(session, chosen, m, given)
+        table, forms = session.bound.table, self.forms(session.bound.table)
+        tables = [
+            in_their_forms(joined(before, column), forms)
+            for before, column in zip(given or [table] * m, columns, strict=True)
+        ]
+        record = self._record(session, path, charge, loss, chosen.draws.provenance)
+        return Made(record=record, tables=tables)
+
+    def opened(self, session: FitSession) -> FitSession:
+        """The session by the mechanism's units, over records whose outcome is read in its form."""
         survey = session.bound.survey
         weighted_by = None if survey is None else survey.column
         if session.bound.model != self.model or weighted_by != self.design:
             raise InvalidInput(
                 "session must be over the mechanism's model: it is over another, or other weights"
             )
-        self.check_predictors(session, refits)
-        path = self.fit(session)
-        loss = self.loss(session, path, refits)
-        charge = self._charge(session, path, loss, n_synthetic=m, n_draws_released=n_draws_released)
-        columns, provenance = self._synthesized(session, path, m, n_draws_released, given)
-        record = self._record(session, path, charge, loss, provenance)
-        tables = [session.bound.table] * m if given is None else given
-        return Made(
-            record=record, tables=[joined(*pair) for pair in zip(tables, columns, strict=True)]
-        )
+        table = session.bound.table
+        read = read_in_forms(table, self.forms(table))
+        if read is not table:
+            session = replace(session, bound=self._weighted(self.model.bind(read)))
+        return session.by_unit(self.unit)
 
-    def check_predictors(self, session: FitSession, refits: int) -> None:
+    def refuse(self, session: FitSession, refits: int) -> None:
         """Refuse, before any outcome is read, a record or unit that nearly alone informs a
         coefficient: no draws tell what it costs. Without refits the charge says so instead."""
         check_count(refits, "refits", at_least=0)
@@ -276,36 +294,63 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
                 f"ClippedScores ({len(alone)} found)"
             )
 
-    def _synthesized(
+    def fit(self, session: FitSession, like: Reweighted | None = None) -> Reweighted:
+        """The weighted fit that draws are released from (`.fit`), and how it was reached;
+        re-weighted by the constants of the path `like`, if that is given."""
+        session = session.by_unit(self.unit)
+        if self.accounting == "gaussian":  # before anything is fitted
+            check_delta_of(self.delta, session.n_units)
+        alpha = self.weights(session)
+        plain = bool((alpha[session.present] == 1).all())
+        near = None
+        if self.starts_from_unweighted and not plain:
+            near = self.unweighted(session).draws.warm_start()
+        start = session.fit(
+            alpha,
+            label="unweighted fit" if plain else f"{self.name} fit",
+            draw_quantile=self.draw_quantile,
+            warm_start=near,
+        )
+        if self.reweighting is False:
+            return Reweighted(start=start, fit=start)
+        if like is not None:
+            return Reweighted(start=start, fit=reweighted_alike(session, start, like))
+        plan = Reweighting() if self.reweighting is True else self.reweighting
+        return reweighted_fit(session, start, plan)
+
+    def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
+        """What a released draw tells, by so many refits without a record or unit, all of it
+        computed anew; None where the charge does not depend on it. Confidential."""
+        return local_loss(
+            session,
+            path.fit,
+            lambda other: self.fit(other, like=path).fit,
+            refits=refits,
+            delta=self.delta,
+        )
+
+    def charge(
         self,
         session: FitSession,
         path: Reweighted,
-        m: int,
+        loss: LocalLoss | None,
+        n_synthetic: int,
         n_draws_released: int,
-        given: Sequence[pd.DataFrame] | None,
-    ) -> tuple[list[pd.DataFrame], Provenance]:
-        """The synthesized columns of m sets, from draws of the fit that no release before took, or
-        of an exact posterior so many made for it, and where the draws come from."""
-        fit, stream = path.fit, self.stream()
-        draws, kept = fit.draws, fit.bounds.kept_draws
-        if fit.exact is not None:
-            draws = fit.exact.released_draws(n_draws_released, relation=self.relation)
-            kept = np.ones(n_draws_released, dtype=bool)
-        columns = synthesize(
-            session.bound,
-            draws,
-            kept,
-            n_synthetic=m,
+    ) -> PrivacyCharge:
+        """Cost of releasing from `path`, local and asymptotic unless a mechanism is stricter."""
+        assert loss is not None
+        return charge_of_fit(
+            self.name,
+            path.fit,
+            session,
+            loss=loss,
+            accounting=self.accounting,
+            delta=self.delta,
+            relation=self.relation,
+            safety_factor=self.safety_factor,
+            n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
-            streams=session.streams,
-            stream=stream,
-            earlier=session.releases_of(stream),
-            drawn_for_this=fit.exact is not None,
-            given=given,
-            progress=session.steps_of("synthetic data"),
         )
-        session.note_release(stream, n_draws_released)
-        return columns, draws.provenance
 
     def _record(
         self,
@@ -335,83 +380,24 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
                 censored=fit.censored,
                 loss=loss,
             ),
-            exposed=session.exposed,
+            exposed={**exposed_columns(bound.table, bound.synthesized), **self.undecided},
             fit=fit,
             reweighted=path if path.steps else None,
         )
 
-    def is_strict(self, bound: BoundModel) -> bool:
-        """True if a release of `bound` would be strict, as far as can be told before a fit."""
-        return False
-
-    def fit(self, session: FitSession, like: Reweighted | None = None) -> Reweighted:
-        """The weighted fit that draws are released from (`.fit`), and how it was reached;
-        re-weighted by the constants of the path `like`, if that is given."""
-        session = session.by_unit(self.unit)
-        if self.accounting == "gaussian":  # before anything is fitted
-            check_delta_of(self.delta, session.n_units)
-        alpha = self.weights(session)
-        plain = bool((alpha[session.present] == 1).all())
-        near = None
-        if self.starts_from_unweighted and not plain:
-            near = session.unweighted(draw_quantile=self.draw_quantile).draws.warm_start()
-        start = session.fit(
-            alpha,
-            label="unweighted fit" if plain else f"{self.name} fit",
-            draw_quantile=self.draw_quantile,
-            warm_start=near,
-        )
-        if self.reweighting is False:
-            return Reweighted(start=start, fit=start)
-        if like is not None:
-            fit = reweighted_alike(session, start, like)
-            return Reweighted(start=start, fit=fit)
-        plan = Reweighting() if self.reweighting is True else self.reweighting
-        return reweighted_fit(session, start, plan)
-
-    def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
-        """What a released draw tells, by so many refits without a record or unit, all of it
-        computed anew. Confidential."""
-        return local_loss(
-            session,
-            path.fit,
-            lambda other: self.fit(other, like=path).fit,
-            refits=refits,
-            delta=self.delta,
+    def origin(self, session: FitSession) -> Origin:
+        """What the owner's report needs. Confidential."""
+        return Origin(
+            data=session.bound.table,
+            model=self.model,
+            session=session.for_report(),
+            remarks=partial(self.remarks, session.bound),
         )
 
-    def charge_of(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        *,
-        n_synthetic: int,
-        n_draws_released: int,
-        refits: int = 0,
-    ) -> PrivacyCharge:
-        """Cost of a release from the fit `path` of `session`."""
-        loss = self.loss(session, path, refits)
-        return self._charge(
-            session, path, loss, n_synthetic=n_synthetic, n_draws_released=n_draws_released
-        )
-
-    def _charge(
-        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, **released: int
-    ) -> PrivacyCharge:
-        """Cost of releasing from `path`, local and asymptotic unless a mechanism is stricter;
-        `released` are n_synthetic and n_draws_released."""
-        assert loss is not None
-        return charge_of_fit(
-            self.name,
-            path.fit,
-            session,
-            loss=loss,
-            accounting=self.accounting,
-            delta=self.delta,
-            relation=self.relation,
-            safety_factor=self.safety_factor,
-            **released,
-        )
+    def why_local(self, bound: BoundModel) -> str | None:
+        """What a strict release of `bound` lacks, as far as can be told before a fit; None if it
+        would be strict."""
+        return "a mechanism that holds for every database"
 
     def final_weights(self, session: FitSession) -> FloatArray:
         """The weights after re-weighting, if this mechanism re-weights, shape (n,)."""

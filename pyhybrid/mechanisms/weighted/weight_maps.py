@@ -24,6 +24,7 @@ from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.privacy.weights import (
@@ -33,6 +34,8 @@ from pyhybrid.privacy.weights import (
     truncate_weights,
     weights_from_lipschitz,
 )
+
+_LEAST_WEIGHT = 0.05  # below it posteriors are near the prior, and epsilon rises again
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
+    setting: ClassVar[str | None] = "scale"
     scale: float = 1.0
     shift: float = 0.0
     transform: str = "linear"
@@ -158,6 +162,7 @@ class CountWeighted(PseudoPosteriorMechanism):
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
 
+    setting: ClassVar[str | None] = "scale"
     scale: float = 1.0
     shift: float = 0.0
     radius: float = 0.2
@@ -229,6 +234,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
+    setting: ClassVar[str | None] = "target_epsilon"
     target_epsilon: float | None = None
     target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
 
@@ -253,6 +259,20 @@ class ScalarWeighted(PseudoPosteriorMechanism):
 
     def _bound(self, density_above_one: bool) -> float:
         return self.bound_of(self.target_bound, self.target_epsilon, density_above_one)
+
+    def at(self, value: float) -> ScalarWeighted:
+        """With this target in the place of the one that it has."""
+        return replace(self, target_epsilon=value, target_bound=None)
+
+    def limits(self, session: FitSession) -> tuple[float, float]:
+        """Up to the epsilon of the unweighted fit."""
+        highest = epsilon_of_bound(
+            self.unweighted(session).bounds.overall,
+            relation=self.relation,
+            density_above_one=session.bound.density_above_one,
+            safety_factor=self.safety_factor,
+        )
+        return _LEAST_WEIGHT * highest, highest
 
 
 @dataclass(frozen=True)
@@ -323,10 +343,23 @@ class Truncated(CappedMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
+    setting: ClassVar[str | None] = "cap"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_capped()
+
+    def at(self, value: float) -> Truncated:
+        """With this cap in the place of the one that it has."""
+        return replace(self, cap=value, epsilon=None)
+
+    def limits(self, session: FitSession) -> tuple[float, float]:
+        """From below the smallest bound of a record to the largest one."""
+        f = self.unweighted(session).bounds.by_record
+        finite = f[np.isfinite(f) & (f > 0)]
+        if not finite.size:
+            raise InvalidInput("target_epsilon needs finite bounds of the unweighted fit: none is")
+        return 1e-3 * float(finite.min()), float(finite.max())
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism."""
@@ -338,8 +371,14 @@ class Truncated(CappedMechanism):
         cap = self._size(session.bound)
         return truncate_weights(self._inner().final_weights(session), f, cap=cap)
 
-    def _charge(
-        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, **released: int
+    def charge(
+        self,
+        session: FitSession,
+        path: Reweighted,
+        loss: LocalLoss | None,
+        n_synthetic: int,
+        n_draws_released: int,
     ) -> PrivacyCharge:
-        charge = super()._charge(session, path, loss, **released)
+        """That of the weights, with the cap beside it."""
+        charge = super().charge(session, path, loss, n_synthetic, n_draws_released)
         return replace(charge, cap=self._size(session.bound))

@@ -26,7 +26,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.fitting.replicates import synthesize
+from pyhybrid.fitting.replicates import choose_draws, synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights, PseudoPosteriorMechanism
@@ -311,14 +311,10 @@ def sets_without_charge(
 ) -> list[pd.DataFrame]:
     """The synthesized columns of the sets that a release of `fit` would have, each from a draw of
     its own; without the charge, which takes longer than all else after the fit."""
-    stream = mechanism.stream()
-    tables = synthesize(
-        session.bound, fit.draws, fit.bounds.kept_draws, n_synthetic=n_synthetic,
-        n_draws_released=n_synthetic, streams=session.streams, stream=stream,
-        earlier=session.releases_of(stream),
-    )  # fmt: skip
-    session.note_release(stream, n_synthetic)
-    return list(tables)
+    chosen = choose_draws(
+        session, fit, mechanism.stream(), n_synthetic, relation=mechanism.relation
+    )
+    return synthesize(session, chosen, n_synthetic)
 
 
 def _standard_error(values: FloatArray) -> float:

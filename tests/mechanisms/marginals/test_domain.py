@@ -59,27 +59,6 @@ def test_values_come_back_in_their_cell_and_declared_form(
     np.testing.assert_array_equal(made.isna(), values.isna())
 
 
-def test_a_single_number_is_counted_once_and_gets_a_bin_alone() -> None:
-    domain = Domain(levels=(0,), bins=(0, 10, 100, 1000), missing=True)
-    np.testing.assert_array_equal(domain.heaps, np.arange(1001))
-    seen = domain.heap_of(pd.Series([0, 1, 250.4, 1000, None, 7]))
-    assert seen.tolist() == [0, 1, 250, 1000, 1001, 7]
-    assert Domain(bins=(0, 1, 2, 2.5), step=1).heaps.size == 0, "each has a bin already"
-    wide = Domain(bins=(0, 1, 1e6), step=0.01)
-    assert wide.heaps.tolist() == list(range(0, 10**8 + 1, 50_000)), "round ones"
-    alone = np.array([1, 99, 250, 1000])
-    fine, numbers = domain.with_heaps(alone.astype(float)), pd.Series(range(1001))
-    cells, before = fine.places(numbers), domain.places(numbers)
-    assert (np.bincount(cells)[cells[alone]] == 1).all()
-    assert all(np.unique(before[cells == cell]).size == 1 for cell in np.unique(cells))
-    np.testing.assert_array_equal(
-        drawn(fine, cells[alone]), alone
-    )  # seen: real numbers, where the last one is found
-    ends, short = pd.Series([0.5, 99.7]), Domain(bins=(0.5, 10, 99.7), step=1)
-    last = short.with_heaps(np.array([1.0, 99.0]))  # seen: 99.7 was refused, after the noise
-    assert (short.places(ends).tolist(), last.places(ends).tolist()) == ([0, 1], [0, 3])
-
-
 def test_cells_by_brute_force() -> None:
     domain = Domain(levels=(0, 7), bins=(-3, 0, 5, 11), step=0.1, missing=True)
     expected = {-3: 2, -1: 2, 0: 0, 1: 3, 4.9: 3, 5: 4, 7: 1, 11: 4, np.nan: 5}
@@ -130,8 +109,6 @@ def test_a_value_far_beyond_the_ends_is_the_end_and_warns_of_nothing(value: floa
     numbers = pd.Series([20.0, value, 60], name="y")
     end = 0 if value < 0 else 1
     assert domain.places(numbers).tolist() == [0, end, 1]
-    ends = pd.Series([20.0, 100.0 * end, 60])
-    assert domain.heap_of(numbers).tolist() == domain.heap_of(ends).tolist()
 
 
 @pytest.mark.parametrize("entry", [1 + 2j, np.complex128(1), np.array([1.0]), [1.0], "1e400"])

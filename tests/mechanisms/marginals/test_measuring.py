@@ -39,7 +39,7 @@ def measuring(**changes: Any) -> Measuring:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "of_income"), [(2.0, None, 1), (2.0, 1e-6, 2), (40.0, 1e-6, 3)]
+    ("epsilon", "delta", "of_income"), [(2.0, None, 1), (2.0, 1e-6, 2), (40.0, 1e-6, 2)]
 )
 def test_both_steps_cost_no_more_than_the_price(
     epsilon: float, delta: float | None, of_income: int
@@ -53,7 +53,7 @@ def test_both_steps_cost_no_more_than_the_price(
     spent = [(each.sensitivity / each.scale) ** power / power for each in found.answers]
     assert 0.99 * whole < sum(spent) <= whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
-    assert len(first.tables()) == 1 + of_income, "bins, blocks of them, single numbers"
+    assert len(first.tables()) == 1 + of_income, "bins, and blocks of them"
     assert sum(len(own.tables()) for own in others) == 3
     assert others[0].scale >= others[-1].scale, "of fewer cells, and of more"
 
@@ -65,7 +65,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         own = measuring(most_bins=bins)
         found = own.all_tables(TABLE)
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
-        assert found.merged == []
+        assert not found.merged
         assert found.domain == DOMAIN
         income = found.tables["income"]["sex"].noisy
         np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
@@ -13,7 +12,6 @@ from pyhybrid.mechanisms.marginals.one_way import (
     blocks,
     merged_domain,
     smooth,
-    with_heaps,
 )
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
@@ -64,31 +62,6 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert drawn.std(axis=0).min() > 0
     exact = of_noise(counts(200_000), 0.0, AMOUNTS, 200_000)
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
-
-
-def test_a_number_that_stands_out_is_alone_and_its_bin_keeps_its_total() -> None:
-    """Rents of which every fourth is 500, under ten noises: its share within five deviations, all
-    bins as smoothed, hardly another of the 2,666 multiples of 5."""
-    n, sd, others = 4000, 12.0, 0
-    rents = np.where(np.arange(n) % 4, np.rint(LAW.ppf((np.arange(n) + 0.5) / n)), 500)
-    domain = replace(AMOUNTS, levels=(), missing=False, step=1)
-    own: pd.Series = pd.Series(rents)
-    whole = np.bincount(domain.places(own), minlength=domain.n_cells)
-    single = np.bincount(domain.heap_of(own))[:-1]
-    for seed in range(10):
-        noisy, of_singles = (
-            true + np.random.default_rng(seed).normal(0, sd, true.size) for true in (whole, single)
-        )
-        coarse = of_noise(noisy, sd, domain, n)
-        fine, found = with_heaps(coarse, domain, of_singles, sd, n)
-        cell = int(fine.places(pd.Series([500]))[0])
-        assert fine.bins[cell : cell + 2] == (500, 501)
-        assert abs(found.shares[cell] - single[100] / n) < 5 * sd / n
-        again = found.merged("y", n, fine, domain)
-        np.testing.assert_allclose(again.noisy.ravel(), n * coarse.shares)
-        others += len(fine.bins) - len(domain.bins) - 2
-        assert np.isfinite(found.sample(2, np.random.default_rng(seed))).all()
-    assert others <= 20
 
 
 def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
