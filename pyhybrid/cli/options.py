@@ -233,7 +233,7 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     settings from options of their own, "auto" is what a mechanism without models does by itself."""
     name, settings = wanted
     classes: dict[str, Any] = {CLIPPED: ClippedScores, **MECHANISMS, **MODEL_FREE}
-    cls = classes[name]
+    cls = classes[check_choice(name, "mechanism", classes)]
     shared = {key: value for key, value in shared.items() if value is not None}
     twice = sorted(shared.keys() & settings.keys())
     if twice:

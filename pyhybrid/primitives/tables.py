@@ -51,8 +51,45 @@ class CrossTable:
         """The same records in the block (K,) of each row."""
         return replace(self, codes=block[self.codes], n_rows=int(block[-1]) + 1)
 
+    def counts(self, unit: int) -> IntArray:
+        """Parts of a record in each cell, shape (K, L); InvalidInput unless each record has `unit`.
+        Confidential."""
+        _check_table(self, unit)
+        n = self.codes.size
+        rows = sparse.csr_array(
+            (np.ones(n, np.int64), (self.codes, np.arange(n))), shape=(self.n_rows, n)
+        )
+        return np.asarray((rows @ self.cells).todense(), dtype=np.int64)
+
     def __repr__(self) -> str:
         return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedTable:
+    """A table that was counted where its n records are, each in one cell: `records` (K, L).
+    Confidential."""
+
+    records: IntArray
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        rows, columns = self.records.shape
+        return rows, columns
+
+    def in_blocks(self, block: IntArray) -> CountedTable:
+        """The same records in the block (K,) of each row."""
+        records = np.zeros((int(block[-1]) + 1, self.shape[1]), dtype=np.int64)
+        np.add.at(records, block, self.records)
+        return replace(self, records=records)
+
+    def counts(self, unit: int) -> IntArray:
+        """Parts of a record in each cell, `unit` of each record, shape (K, L)."""
+        if (self.records < 0).any() or int(self.records.sum()) != self.n:
+            raise InvalidInput(f"a table of {self.n} records must count each in one cell")
+        return self.records * unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +169,7 @@ class NoisyTables(PrivateAnswer):
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable],
+    tables: Sequence[CrossTable | CountedTable],
     *,
     price: Price,
     relation: str = "replace",
@@ -177,34 +214,31 @@ def size_of_noise(price: Price, relation: str) -> float:
     return math.sqrt(2 / math.pi) * math.sqrt(changed / (2 * price.rho))
 
 
-def cross_counts(tables: Sequence[CrossTable], *, unit: int = 1) -> IntArray:
+def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) -> IntArray:
     """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
     to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
     counts = []
     for number, table in enumerate(tables, start=1):
-        _check_table(table, number, unit)
-        n = table.codes.size
-        rows = sparse.csr_array(
-            (np.ones(n, np.int64), (table.codes, np.arange(n))), shape=(table.n_rows, n)
-        )
-        counts.append(np.asarray((rows @ table.cells).todense(), dtype=np.int64).ravel())
+        try:
+            counts.append(table.counts(unit).ravel())
+        except InvalidInput as error:
+            raise InvalidInput(f"table {number}: {error}") from None
     return np.concatenate(counts)
 
 
-def _check_table(table: CrossTable, number: int, unit: int) -> None:
+def _check_table(table: CrossTable, unit: int) -> None:
     codes, cells = table.codes, table.cells
     if codes.ndim != 1 or cells.shape[0] != codes.size:
-        raise InvalidInput(f"table {number} must have one code and one row of shares per record")
+        raise InvalidInput("a table must have one code and one row of shares per record")
     check_each(
         (codes >= 0) & (codes < table.n_rows),
-        f"codes of table {number} must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is "
-        "not",
+        f"codes must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is not",
     )
     shared = np.asarray(cells.sum(axis=1)).ravel()
     if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
         raise InvalidInput(
-            f"table {number} must share each record out in {unit} parts, whole numbers >= 0: more "
-            "would change the tables by more than the noise is made for"
+            f"a table must share each record out in {unit} parts, whole numbers >= 0: more would "
+            "change the tables by more than the noise is made for"
         )

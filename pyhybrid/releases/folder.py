@@ -40,7 +40,7 @@ from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
-from pyhybrid.running.files import folder_aside, make_private, whole_only
+from pyhybrid.running.files import folder_aside, make_private, put_in_place, whole_only
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
 _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
@@ -333,10 +333,7 @@ def save_in_parts(
     if record.estimates is not None:
         write_json(public / "estimates.json", record.estimates.as_dict())
     _write_confidential(aside / "confidential", record, (), notes, attachments)
-    for path in (public, *public.iterdir()):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    aside.rename(target)
-    target.chmod(0o755)
+    put_in_place(aside, target)
 
 
 def load_release(folder: str | os.PathLike[str]) -> StoredRelease:

@@ -265,7 +265,7 @@ class Release(ReleaseRecord):
         check_flag(report, "report")
         self.check_charge()
         decided = self.with_decisions(Decisions.of(drop, keep, ids))
-        pages = _pages(decided, ledger is not None) if report else {}
+        pages = report_pages(decided, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(decided)
         save_release(
@@ -299,7 +299,7 @@ class Release(ReleaseRecord):
         )
 
 
-def _pages(release: Release, in_ledger: bool) -> dict[str, str]:
+def report_pages(release: Release, in_ledger: bool) -> dict[str, str]:
     """The owner's report; no release is lost to it."""
     try:
         return dict(pyhybrid.reports.release_pages(release, in_ledger=in_ledger))

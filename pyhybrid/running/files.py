@@ -123,6 +123,14 @@ def make_private(folder: Path) -> None:
         path.chmod(_FOLDER[True] if path.is_dir() else _FILE[True])
 
 
+def put_in_place(aside: Path, target: Path) -> None:
+    """Let everybody read a folder and all below its `public`, and rename it to `target`, which is
+    not there."""
+    for path in (aside, aside / "public", *(aside / "public").rglob("*")):
+        path.chmod(_FOLDER[False] if path.is_dir() else _FILE[False])
+    aside.rename(target)
+
+
 @contextlib.contextmanager
 def whole_only(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Turn whatever a damaged file makes its reader raise into InvalidInput, without its values."""

@@ -21,9 +21,9 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-import pyhybrid
 from pyhybrid.core.checks import check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput, PyhybridError, SaveFailed, SourceFailed
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import new_identifier, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
@@ -33,7 +33,7 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import save_in_parts
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Origin, ReleaseRecord
-from pyhybrid.releases.release import Release
+from pyhybrid.releases.release import Release, report_pages
 from pyhybrid.releases.statement import privacy_statement
 from pyhybrid.running.files import file_aside
 from pyhybrid.sources.opening import open_source
@@ -70,6 +70,7 @@ class OfSources(Protocol):
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> Estimate: ...
 
 
+@bar_in_notebooks
 def release_in_parts(
     mechanism: OfSources,
     table: Any,
@@ -151,7 +152,7 @@ def release_in_parts(
             "ledger": None if entry is None else {"entry": entry.number},
         }
         decided = replace(release, decisions=decisions)
-        pages = pyhybrid.reports.release_pages(release, in_ledger=ledger is not None)
+        pages = report_pages(release, ledger is not None)
         (aside / _STATE).unlink()
         save_in_parts(
             aside,

@@ -19,6 +19,7 @@ from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
 from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
+from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.primitives.tables import Price
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.release import release_report
@@ -176,7 +177,8 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
         with monkeypatch.context() as patch:
             patch.setattr(measuring, "noisy_tables", ask)
-            one._measuring(own).all_tables(own)
+            asked = one._measuring(own)
+            asked.all_tables(CountedFrame(table=own, public=asked.public))
         held = rows * np.hstack(moved)
         others = held if relation == "replace" else np.zeros((1, held.shape[1]))
         return float(cdist(held, others, "minkowski", p=power).max() ** power)

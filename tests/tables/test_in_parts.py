@@ -124,7 +124,7 @@ def _mechanism(name: str = "counts") -> ph.ClippedScores:
 def test_a_release_in_parts_is_a_release_like_any_other(
     table: pd.DataFrame, stored: Path, tmp_path: Path
 ) -> None:
-    ledger = Ledger(tmp_path / "l.ledger", budget=3, kind="strict", relation="remove", delta=1e-6)
+    ledger = Ledger(tmp_path / "l.ledger", budget=2.5, kind="strict", relation="remove", delta=1e-6)
     out = tmp_path / "out"
     charge = ph.release_in_parts(
         _mechanism(), str(stored), out, n_synthetic=2, ledger=ledger, drop=["income"], keep=["size"]
@@ -242,7 +242,12 @@ def test_what_a_source_cannot_do_is_said(stored: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInput, match=words):
             ph.release_in_parts(mechanism, table, out, keep=["size"])
-    with pytest.raises(InvalidInput, match="'size'"):
+    names = pd.read_parquet(table).assign(name=lambda t: [f"person {k}" for k in range(len(t))])
+    (stored / "0.parquet").unlink()
+    for other in stored.glob("*.parquet"):
+        other.unlink()
+    names.to_parquet(stored / "named.parquet")
+    with pytest.raises(InvalidInput, match="'name'"):
         ph.release_in_parts(_mechanism(), table, out)
     assert not out.exists()
     assert not (tmp_path / ".out.parts").exists()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,13 +156,15 @@ class ColumnDomain:
         tuples = {k: tuple(fields[k]) for k in ("levels", "bins") if k in fields}
         return cls(**{**fields, **tuples})
 
-    def cells(self, name: str) -> ColumnCells:
-        """The cells as a source counts them."""
+    def cells(self, name: str, starts: IntArray | None = None) -> ColumnCells:
+        """The cells as a source counts them; merged, if `starts` has the first of each merged cell,
+        and their number."""
+        n_cells = self.n_cells if starts is None else starts.size - 1
         return ColumnCells(
             column=name,
-            n_cells=self.n_cells,
-            cut=self._cells_of,
-            missing=self.n_cells - 1 if self.missing else None,
+            n_cells=n_cells,
+            cut=partial(_merged, self, starts),
+            missing=n_cells - 1 if self.missing else None,
             changes_near=self._changes_near if self.bins else None,
         )
 
@@ -186,7 +189,7 @@ class ColumnDomain:
         """
         place = np.full(len(values), -1, dtype=np.int64)
         absent = values.isna().to_numpy()
-        place[~absent] = self._cells_of(values[~absent])
+        place[~absent] = self.cells_of(values[~absent])
         if self.missing:
             place[absent] = self.n_cells - 1
         for wrong in np.flatnonzero(place < 0)[:1]:
@@ -203,7 +206,7 @@ class ColumnDomain:
             )
         return place
 
-    def _cells_of(self, present: pd.Series) -> IntArray:
+    def cells_of(self, present: pd.Series) -> IntArray:
         """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
         if not self.bins:
             return places_of_levels(present, self.levels)
@@ -295,6 +298,14 @@ class ColumnDomain:
         for point in points.astype(np.int64):  # ascending: each level is stepped over
             drawn += (drawn >= point) & (first[bins] <= point) & (point < past[bins])
         return drawn
+
+
+def _merged(domain: ColumnDomain, starts: IntArray | None, present: pd.Series) -> IntArray:
+    """Merged cell of each value, -1 for none."""
+    cells = domain.cells_of(present)
+    if starts is None:
+        return cells
+    return np.where(cells < 0, -1, np.searchsorted(starts, cells, side="right") - 1)
 
 
 def _ranks(n: int) -> FloatArray:

@@ -22,8 +22,9 @@ from pyhybrid.mechanisms.marginals.domain import (
     IntArray,
     Predictor,
 )
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
 
+Table = CrossTable | CountedTable
 Clique = tuple[str, str]
 """A column and a predictor, or `NO_PREDICTOR`."""
 DRIFT = 0.1
@@ -105,7 +106,7 @@ class Records:
 
 
 def with_noise(
-    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
+    cliques: Sequence[Clique], tables: Sequence[Table], price: Price, relation: str
 ) -> tuple[NoisyTables, list[Measurement]]:
     """All tables at once, with the same noise on each cell."""
     answer = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
@@ -118,7 +119,7 @@ def with_noise(
 
 
 def measured(
-    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
+    cliques: Sequence[Clique], tables: Sequence[Table], price: Price, relation: str
 ) -> tuple[list[NoisyTables], list[Measurement]]:
     """All tables, larger ones at a larger part of the price; parts add to it."""
     power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]

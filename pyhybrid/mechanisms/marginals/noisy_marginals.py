@@ -34,16 +34,28 @@ from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
-from pyhybrid.mechanisms.marginals.sample import Chain, following_others, spread, within
-from pyhybrid.mechanisms.marginals.select import ALONE, ROUNDS, Measured, Measuring, most_cells
+from pyhybrid.mechanisms.marginals.sample import Chain, following_others, simulated, spread, within
+from pyhybrid.mechanisms.marginals.select import (
+    ALONE,
+    ROUNDS,
+    Counted,
+    CountedFrame,
+    CountedSource,
+    Measured,
+    Measuring,
+    most_cells,
+)
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.values import is_number
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
+from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.running.tasks import one_blas_thread
+from pyhybrid.sources.source import Source
 
 AUTO, SELECTS = "auto", ("all", "private")
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
@@ -331,19 +343,28 @@ class NoisyMarginals(NoiseMechanism):
             # a sample that rules for several count on.
             records = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
             alone = {name: drawn[place] for name, drawn in shares.items()}
-            columns = self._columns(records, results, alone, random, place + 1, even=m == 1)
+            columns = columns_of(
+                records, results.fine, alone, random, place + 1,
+                even=m == 1, follows=m == 1 or self.reference is not None,
+            )  # fmt: skip
             columns.index = df.index
             tables.append(joined(df, columns))
             if progress is not None:
                 progress("synthetic data", place + 1, m)
+        return Made(record=self._record_of(df, results, random, m), tables=tables)
+
+    def _record_of(
+        self, public: pd.DataFrame, results: Measured, random: Streams, m: int
+    ) -> ReleaseRecord:
+        """The record of m sets."""
         settings = self.describe()
         if results.choices:  # by noisy scores: public
             settings["chosen"] = {
                 column: [name for name in reads if name in results.tables[column]]
                 for column, reads in self.order.items()
             }
-        record = self._record(
-            df,
+        return self._record(
+            public,
             self._charge(m),
             random,
             settings=settings,
@@ -352,34 +373,6 @@ class NoisyMarginals(NoiseMechanism):
             noise=noise_of(results.answers, results.choices),
             counts="tables",
         )
-        return Made(record=record, tables=tables)
-
-    def _columns(
-        self,
-        records: Records,
-        results: Measured,
-        shares: Mapping[str, FloatArray],
-        random: Streams,
-        number: int,
-        *,
-        even: bool,
-    ) -> pd.DataFrame:
-        """Values of the cells of one set; within merged bins they follow the other columns if the
-        set is even, or a reference tells of pairs."""
-        columns = {}
-        for name, places in records.places.items():
-            domain = results.fine[name]
-            if name in shares:
-                rng = random.generator(f"bins/{number}/{name}")
-                follows = even or self.reference is not None
-                order = following_others(name, records, rng) if follows else None
-                starts = starts_of(domain, results.domain[name])
-                places = within(starts, places, shares[name], rng, order)
-            rng = random.generator(f"within/{number}/{name}")
-            at = spread(places, rng) if even else rng.random(places.size)
-            columns[name] = domain.values(places, at, name=name)
-        table: pd.DataFrame = pd.DataFrame(columns)
-        return table
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -408,16 +401,92 @@ class NoisyMarginals(NoiseMechanism):
         self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
     ) -> tuple[Measured, Chain]:
         """The measurements, the only step that looks at confidential values, and their model."""
-        if self.delta is not None and self.delta * len(df) >= 1:
-            raise InvalidInput(
-                f"delta must be below 1 / n = {1 / len(df):.1e}, n the number of records: found "
-                f"{self.delta:g}; a larger one would allow a record to be published as it is"
-            )
+        self._check_delta(len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         measuring = self._measuring(df, for_intervals)
+        return self._chained(measuring, CountedFrame(table=df, public=measuring.public), random)
+
+    def _check_delta(self, n: int) -> None:
+        if self.delta is not None and self.delta * n >= 1:
+            raise InvalidInput(
+                f"delta must be below 1 / n = {1 / n:.1e}, n the number of records: found "
+                f"{self.delta:g}; a larger one would allow a record to be published as it is"
+            )
+
+    def _chained(
+        self, measuring: Measuring, data: Counted, random: Streams
+    ) -> tuple[Measured, Chain]:
         private = self.select == "private"
-        results = measuring.chosen_tables(df, random) if private else measuring.all_tables(df)
-        return results, measuring.chain(results, len(df), random)
+        results = measuring.chosen_tables(data, random) if private else measuring.all_tables(data)
+        return results, measuring.chain(results, data.n, random)
+
+    # --- Tables that stay where they are ---------------------------------------------------------
+
+    def estimate(self, source: Source, n_synthetic: int) -> EstimatedTable:
+        """The model of a source, from which rows are drawn part by part."""
+        for name in ("unit", "reference", "given"):
+            if getattr(self, name):
+                raise InvalidInput(
+                    f"{name} must be left out for a table that stays where it is: all columns that "
+                    "are released are synthesized from noisy counts of its records"
+                )
+        source.check_columns(self.synthesizes)
+        n, random = source.count(), streams()
+        self._check_delta(n)
+        apart = self.noise_aware and n_synthetic > 1
+        measuring = Measuring(
+            domain=dict(self.domain),
+            order=self.order,
+            public={},
+            most_bins=self.bins_of(n),
+            price=self._price,
+            relation=self.relation,
+            for_intervals=apart,
+        )
+        with one_blas_thread():
+            results, chain = self._chained(measuring, CountedSource(source=source, n=n), random)
+            effects = chain.sample(n_synthetic, random) if apart else [chain.modes] * n_synthetic
+        rng = random.generator("alone")
+        shares = {
+            name: alone.sample(n_synthetic, rng) if apart else [alone.shares] * n_synthetic
+            for name, alone in results.merged.items()
+        }
+        return EstimatedTable(
+            record=self._record_of(pd.DataFrame(index=range(2)), results, random, n_synthetic),
+            domain=results.domain,
+            predictors={link.column: link.predictors for link in chain.links},
+            effects=effects,
+            shares=[
+                {name: drawn[place] for name, drawn in shares.items()}
+                for place in range(n_synthetic)
+            ],
+            mechanism=self,
+        )
+
+    def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
+        """Inverse of `EstimatedTable.state`."""
+        record = self._record(
+            pd.DataFrame(index=range(2)),
+            self._charge(len(state["effects"])),
+            streams(int(state["entropy"])),
+            settings=state["settings"],
+            synthesized=self.synthesizes,
+            predictors=(),
+            noise=state["noise"],
+            counts="tables",
+        )
+
+        def arrays(sets: Sequence[Mapping[str, Any]]) -> list[dict[str, FloatArray]]:
+            return [{name: np.array(own) for name, own in one.items()} for one in sets]
+
+        return EstimatedTable(
+            record=record,
+            domain={name: ColumnDomain.from_dict(own) for name, own in state["domain"].items()},
+            predictors={name: tuple(own) for name, own in state["predictors"].items()},
+            effects=arrays(state["effects"]),
+            shares=arrays(state["shares"]),
+            mechanism=self,
+        )
 
     def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
         """What is counted."""
@@ -439,6 +508,80 @@ class NoisyMarginals(NoiseMechanism):
             reference=None if self.reference is None else (self.reference, of_reference),
             for_intervals=for_intervals,
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class EstimatedTable:
+    """The model of a source: `domain` has merged cells, `predictors` those of each column in order,
+    `effects` and `shares` those of each set."""
+
+    mechanism: NoisyMarginals
+    record: ReleaseRecord
+    domain: Mapping[str, ColumnDomain]
+    predictors: Mapping[str, tuple[str, ...]]
+    effects: Sequence[Mapping[str, FloatArray]]
+    shares: Sequence[Mapping[str, FloatArray]]
+
+    def state(self) -> dict[str, Any]:
+        """All that rows are drawn from, as JSON."""
+
+        def lists(sets: Sequence[Mapping[str, FloatArray]]) -> list[dict[str, Any]]:
+            return [{name: own.tolist() for name, own in one.items()} for one in sets]
+
+        provenance = self.record.provenance
+        assert isinstance(provenance, NoiseProvenance)
+        return {
+            "domain": {name: own.as_dict() for name, own in self.domain.items()},
+            "predictors": {name: list(own) for name, own in self.predictors.items()},
+            "effects": lists(self.effects),
+            "shares": lists(self.shares),
+            "settings": dict(self.record.settings),
+            "noise": provenance.noise,
+            "entropy": str(self.record.confidential.entropy),
+        }
+
+    def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
+        """So many rows of set `place`, from 1, as `public` has, which has no columns."""
+        single = len(self.effects) == 1
+        records = simulated(
+            self.predictors,
+            Records(domain=self.domain, public={}, n=len(public)),
+            self.effects[place - 1],
+            random,
+            "rows",
+            even=single,
+        )
+        fine = self.mechanism.domain
+        return columns_of(
+            records, fine, self.shares[place - 1], random, place, even=single, follows=single
+        )
+
+
+def columns_of(
+    records: Records,
+    fine: Mapping[str, ColumnDomain],
+    shares: Mapping[str, FloatArray],
+    random: Streams,
+    number: int,
+    *,
+    even: bool,
+    follows: bool,
+) -> pd.DataFrame:
+    """Values of the cells of one set; within merged bins, whose fine ones have these `shares`, they
+    follow the other columns, if they are to."""
+    columns = {}
+    for name, places in records.places.items():
+        domain = fine[name]
+        if name in shares:
+            rng = random.generator(f"bins/{number}/{name}")
+            order = following_others(name, records, rng) if follows else None
+            starts = starts_of(domain, records.domain[name])
+            places = within(starts, places, shares[name], rng, order)
+        rng = random.generator(f"within/{number}/{name}")
+        at = spread(places, rng) if even else rng.random(places.size)
+        columns[name] = domain.values(places, at, name=name)
+    table: pd.DataFrame = pd.DataFrame(columns)
+    return table
 
 
 def public_predictors(

@@ -80,20 +80,14 @@ class Chain:
     ) -> Records:
         """Cells of every column, from `effects`, the modes if omitted; `kept` are those of the
         first columns, not drawn. `even`: so that tables are the model's."""
-        effects, records = self.modes if effects is None else effects, self.records
-        records = replace(records, places=kept or {})
-        for link in self.links[len(records.places) :]:
-            predictors = [records.predictor(name) for name in link.predictors]
-            rows, rng = Rows.of(predictors), random.generator(f"{stream}/{link.column}")
-            p = probabilities(effects[link.column], rows.cells)
-            if even:
-                cells = balanced(
-                    p, rows, [predictor.cells.shape[1] for predictor in predictors], rng
-                )
-            else:
-                cells = drawn(p, rows.of_record, rng)
-            records = replace(records, places={**records.places, link.column: cells})
-        return records
+        return simulated(
+            {link.column: link.predictors for link in self.links},
+            replace(self.records, places=kept or {}),
+            self.modes if effects is None else effects,
+            random,
+            stream,
+            even=even,
+        )
 
     @property
     def repeated(self) -> Chain:
@@ -134,6 +128,29 @@ class Chain:
         start = None if earlier is None else _start(earlier, names, predictors)
         link = Link(column=column, predictors=names, model=tables.fit(start))
         return replace(self, links=(*self.links, link))
+
+
+def simulated(
+    predictors: Mapping[str, Sequence[str]],
+    records: Records,
+    effects: Mapping[str, FloatArray],
+    random: Streams,
+    stream: str,
+    *,
+    even: bool,
+) -> Records:
+    """Cells of the columns that `records` lack, in the order of `predictors`, from `effects`."""
+    for column in [*predictors][len(records.places) :]:
+        cells = [records.predictor(name) for name in predictors[column]]
+        rows, rng = Rows.of(cells), random.generator(f"{stream}/{column}")
+        p = probabilities(effects[column], rows.cells)
+        if even:
+            widths = [predictor.cells.shape[1] for predictor in cells]
+            places = balanced(p, rows, widths, rng)
+        else:
+            places = drawn(p, rows.of_record, rng)
+        records = replace(records, places={**records.places, column: places})
+    return records
 
 
 def _start(earlier: Link, names: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:

@@ -38,12 +38,13 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS
@@ -51,6 +52,7 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Clique,
     Measurement,
     Records,
+    Table,
     measured,
     of_reference,
     with_noise,
@@ -66,7 +68,8 @@ from pyhybrid.mechanisms.marginals.one_way import (
 from pyhybrid.mechanisms.marginals.sample import Chain
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
-from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
+from pyhybrid.primitives.tables import CountedTable, NoisyTables, Price, size_of_noise
+from pyhybrid.sources.source import Source
 
 ALONE = 0.2
 """Share of the price for columns alone."""
@@ -129,6 +132,56 @@ class Measured:
         }
 
 
+class Counted(Protocol):
+    """Confidential records, wherever they are, of which tables are counted."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[Table]:
+        """Counts of cliques in the merged cells of `results`."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedFrame:
+    """Records of a data frame, beside their public predictors."""
+
+    table: pd.DataFrame
+    public: Mapping[str, Predictor]
+
+    @property
+    def n(self) -> int:
+        return len(self.table)
+
+    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[Table]:
+        records = results.records(self.table, self.public)
+        return [records.table(clique) for clique in cliques]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedSource:
+    """Records of a table that stays where it is."""
+
+    source: Source
+    n: int
+
+    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[Table]:
+        cells = {
+            name: fine.cells(name, starts_of(fine, results.domain[name]))
+            for name, fine in results.fine.items()
+        }
+        asked = [
+            (cells[column],) if name == NO_PREDICTOR else (cells[column], cells[name])
+            for column, name in cliques
+        ]
+        counts = self.source.counts(asked)
+        tables = [CountedTable(records=own.reshape(len(own), -1), n=self.n) for own in counts]
+        if any(int(table.records.sum()) != self.n for table in tables):
+            raise SourceFailed("the table must not change while it is read: it did")
+        return [*tables]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Measuring:
     """What is counted of each column, with the predictors of `order`, and at what price of one row,
@@ -175,27 +228,26 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def all_tables(self, df: pd.DataFrame) -> Measured:
+    def all_tables(self, data: Counted) -> Measured:
         """Count every column with each of its predictors, and add noise."""
         self.check_sizes(self.order)
         results, price = self.nothing, self.price
         if self.most_bins is not None:
-            results, price = self.columns_alone(df), price.part(1 - ALONE)
-        records = results.records(df, self.public)
-        tables = [records.table(clique) for clique in self.cliques]
+            results, price = self.columns_alone(data), price.part(1 - ALONE)
+        tables = data.tables(results, self.cliques)
         results.add(*measured(self.cliques, tables, price, self.relation))
         return results
 
-    def columns_alone(self, df: pd.DataFrame) -> Measured:
+    def columns_alone(self, data: Counted) -> Measured:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
-        results, n = self.nothing, len(df)
-        records = results.records(df, self.public)
+        results, n = self.nothing, data.n
         cliques = [(name, NO_PREDICTOR) for name in self.order]
-        tables = [records.table(clique) for clique in cliques]
+        tables = data.tables(results, cliques)
+        of_column = dict(zip(self.order, tables, strict=True))
         queries = self._blocks()
         for name, query in queries.items():
             cliques.append((name, NO_PREDICTOR))
-            tables.append(records.table(cliques[-1]).in_blocks(query.argmax(axis=0)))
+            tables.append(of_column[name].in_blocks(query.argmax(axis=0)))
         answer, noisy = with_noise(cliques, tables, self.price.part(ALONE), self.relation)
         results.answers.append(answer)
         wide = dict(zip(queries, noisy[len(self.order) :], strict=True))
@@ -302,7 +354,7 @@ class Measuring:
     # --- The private choice ------------------------------------------------------------------
 
     def chosen_tables(
-        self, df: pd.DataFrame, random: Streams, *, most_rounds: int = ROUNDS
+        self, data: Counted, random: Streams, *, most_rounds: int = ROUNDS
     ) -> Measured:
         """Measure all columns alone, then tables chosen by noisy scores: the first round takes
         1 / most_rounds of what is left for rounds, and fewer follow if parts grow."""
@@ -313,7 +365,7 @@ class Measuring:
                 f"{n_tables}; take select='all'"
             )
         self.check_sizes(dict.fromkeys(self.order, ()))
-        rounds = _Rounds(self, df, random)
+        rounds = _Rounds(self, data, random)
         left, part = 1.0, 1 / most_rounds
         price = self.price.part(1 - ALONE)
         while left > _NOTHING_LEFT:
@@ -341,14 +393,13 @@ def score(true: FloatArray, modeled: FloatArray, size: float) -> float:
 class _Rounds:
     """What was measured so far, its model, and tables of the data and of rows simulated from it."""
 
-    def __init__(self, measuring: Measuring, df: pd.DataFrame, random: Streams) -> None:
+    def __init__(self, measuring: Measuring, data: Counted, random: Streams) -> None:
         """Every column alone, its bins merged, and the model of independent columns."""
-        self.measuring, self.random, self.n = measuring, random, len(df)
-        self.results = measuring.columns_alone(df)
-        records = self.results.records(df, measuring.public)
+        self.measuring, self.random, self.n = measuring, random, data.n
+        self.results = measuring.columns_alone(data)
         cliques = [clique for clique in measuring.cliques if clique[1] != NO_PREDICTOR]
-        self.tables = {clique: records.table(clique) for clique in cliques}
-        self.true = {clique: records.counts(clique) for clique in cliques}
+        self.tables = dict(zip(cliques, data.tables(self.results, cliques), strict=True))
+        self.true = {clique: own.counts(PARTS) / PARTS for clique, own in self.tables.items()}
         self.chain = measuring.chain(self.results, self.n, random.child("round 0"))
         self.rows = self.chain.records
         self.modeled: dict[Clique, FloatArray] = {}

@@ -183,9 +183,12 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
     return y
 
 
+_NUMBERS_AS_TEXT = ("string", "decimal", "integer", "floating", "mixed-integer-float")
+
+
 def _numbers_as_text(values: pd.Series) -> bool:
     """True of texts that are all real numbers."""
-    if pd.api.types.infer_dtype(values) not in ("string", "decimal"):
+    if pd.api.types.infer_dtype(values) not in _NUMBERS_AS_TEXT:
         return False
     with suppress(OverflowError):  # whole numbers that no float holds
         return bool(pd.to_numeric(values, errors="coerce").notna().all())

@@ -14,7 +14,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.measurement import Measurement
-from pyhybrid.mechanisms.marginals.select import ROUNDS, Measured, Measuring, score
+from pyhybrid.mechanisms.marginals.select import ROUNDS, CountedFrame, Measured, Measuring, score
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
 
@@ -36,6 +36,11 @@ ORDER = {"a": ("age",), "b": ("age", "a"), "c": ("age", "a", "b"), "y": ("age", 
 pytestmark = pytest.mark.usefixtures("opendp")
 
 
+def counted(table: pd.DataFrame) -> CountedFrame:
+    public = {"age": Predictor.of_public(table["age"])} if "age" in table else {}
+    return CountedFrame(table=table, public=public)
+
+
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
         "domain": DOMAIN, "order": ORDER, "public": {"age": Predictor.of_public(TABLE["age"])},
@@ -45,7 +50,9 @@ def measuring(**changes: Any) -> Measuring:
 
 
 def found(seed: int = 1, most_rounds: int = ROUNDS, **changes: Any) -> Measured:
-    return measuring(**changes).chosen_tables(TABLE, streams(seed), most_rounds=most_rounds)
+    return measuring(**changes).chosen_tables(
+        counted(TABLE), streams(seed), most_rounds=most_rounds
+    )
 
 
 @pytest.mark.parametrize("relation", ["remove", "replace"])

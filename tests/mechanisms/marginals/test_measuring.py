@@ -12,7 +12,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.measurement import Measurement, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
-from pyhybrid.mechanisms.marginals.select import Measuring
+from pyhybrid.mechanisms.marginals.select import CountedFrame, Measuring
 from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
@@ -28,6 +28,11 @@ DOMAIN = {
 }
 ORDER = {"sex": ("age",), "income": ("age", "sex")}
 TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
+
+
+def counted(table: pd.DataFrame) -> CountedFrame:
+    public = {"age": Predictor.of_public(table["age"])} if "age" in table else {}
+    return CountedFrame(table=table, public=public)
 
 
 def measuring(**changes: Any) -> Measuring:
@@ -47,7 +52,7 @@ def test_both_steps_cost_no_more_than_the_price(
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
     require_opendp()
     price = Price.of(epsilon, delta)
-    found = measuring(price=price).all_tables(TABLE)
+    found = measuring(price=price).all_tables(counted(TABLE))
     first, *others = found.answers
     power, whole = (1, price.epsilon) if price.rho is None else (2, price.rho)
     spent = [(each.sensitivity / each.scale) ** power / power for each in found.answers]
@@ -63,7 +68,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     require_opendp()
     for bins in (None, 40, 60):
         own = measuring(most_bins=bins)
-        found = own.all_tables(TABLE)
+        found = own.all_tables(counted(TABLE))
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
         assert not found.merged
         assert found.domain == DOMAIN
@@ -71,7 +76,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6
     free = measuring(order={"sex": (), "income": ("sex",)})
     men, wide = TABLE["age"] < 30, np.full((2, 1), 1e5)
-    found = free.all_tables(TABLE.assign(sex=np.where(men, "m", "f")))
+    found = free.all_tables(counted(TABLE.assign(sex=np.where(men, "m", "f"))))
     nothing = Measurement(noisy=np.zeros((2, 1)), clique=("sex", ""), stddev=wide)
     found.tables["sex"] = {"": nothing}
     made = free.chain(found, N, streams(1)).simulate(streams(2), "", even=True)
@@ -81,7 +86,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     }  # seen: private: two were left
     table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
     mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
-    few = mechanism._measuring(table).columns_alone(table).domain
+    few = mechanism._measuring(table).columns_alone(counted(table)).domain
     assert [own.bins for own in few.values()] == [own.bins for own in mechanism.domain.values()]
 
 
@@ -89,12 +94,12 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
     """Edges 0, 0.5, 5 ... are of real numbers; 0, 5 ..., read anew, of whole ones: the control."""
     require_opendp()
     own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
-    found = measuring(domain={**DOMAIN, "income": own}, most_bins=12).all_tables(TABLE)
+    found = measuring(domain={**DOMAIN, "income": own}, most_bins=12).all_tables(counted(TABLE))
     few = found.domain["income"]
     assert all(edge % 1 == 0 for edge in few.bins)
     true = np.histogram(TABLE["income"], few.bins)[0]
-    counted = found.tables["income"]["sex"].noisy.sum(axis=1)[:-1]
-    np.testing.assert_allclose(counted, true, atol=0.5)  # epsilon 1e6
+    held = found.tables["income"]["sex"].noisy.sum(axis=1)[:-1]
+    np.testing.assert_allclose(held, true, atol=0.5)  # epsilon 1e6
     anew = np.bincount(few.places(TABLE["income"]), minlength=few.n_cells)[:-1]
     assert np.abs(anew - true).max() > 0.5
 
@@ -107,22 +112,22 @@ def test_the_reference_counts_beside_the_noise() -> None:
     assert public["age"].cells.shape == of_other["age"].cells.shape
     known = other, of_other
     free, off, true = measuring(reference=known, order={**ORDER, "sex": ()}), [], TRUE / N
-    links = free.chain(free.all_tables(TABLE), N, streams(1)).links
+    links = free.chain(free.all_tables(counted(TABLE)), N, streams(1)).links
     assert links[0].predictors == ("", "age"), "by it alone"
     for reference in (known, None):
         own = measuring(price=Price.of(0.01), reference=reference)
-        modes = [own.all_tables(TABLE).alone["income"].shares for _ in range(4)]
+        modes = [own.all_tables(counted(TABLE)).alone["income"].shares for _ in range(4)]
         off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
     assert off[0] < 0.25 < off[1]
     wrong = other.assign(income=0.0, sex="f")  # says nothing where hardly any noise is
     for reference in ((wrong, of_other), None):
         own = measuring(reference=reference)
-        found = own.all_tables(TABLE)
+        found = own.all_tables(counted(TABLE))
         assert np.abs(found.alone["income"].shares - true).max() < 0.03
         made = own.chain(found, N, streams(1)).simulate(streams(2), "")
         assert abs(made.places["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
     alone = measuring(order={"sex": (), "income": ()}, reference=known)  # but for the reference
-    links = alone.chain(alone.all_tables(TABLE), N, streams(1)).links
+    links = alone.chain(alone.all_tables(counted(TABLE)), N, streams(1)).links
     assert links[1].predictors == ("", "sex", "age")
 
 

@@ -1,0 +1,165 @@
+"""Noisy marginals of a table that stays where it is: same counts, same noise, same model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.core.randomness import streams
+from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.releases.release import Release
+from pyhybrid.sources.ibis_table import IbisTable
+
+DOMAIN = {
+    "age": ColumnDomain(bins=tuple(range(18, 92, 2))),
+    "area": ColumnDomain(levels=("north", "south", "west"), missing=True),
+    "income": ColumnDomain(
+        levels=(0,), bins=(1, *range(2_000, 102_000, 2_000)), step=10, missing=True
+    ),
+    "owner": ColumnDomain(levels=(False, True)),
+}
+
+
+def survey(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    age = rng.integers(18, 91, n)
+    income = np.exp(rng.normal(9.5, 0.6, n) + 0.01 * (age - 45)).clip(10, 100_000).round(-1)
+    income = np.where(rng.random(n) < 0.2, 0, income)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "area": rng.choice(np.array(["north", "south", "west", None], dtype=object), n),
+            "income": np.where(rng.random(n) < 0.05, np.nan, income),
+            "owner": rng.random(n) < 0.2 + 0.006 * (age - 18),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return survey(20_000)
+
+
+@pytest.fixture(scope="module")
+def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stored")
+    for place, part in enumerate(np.array_split(np.arange(len(table)), 3)):
+        table.iloc[part].to_parquet(folder / f"{place}.parquet")
+    return folder
+
+
+def mechanism(**changes: Any) -> ph.NoisyMarginals:
+    settings = {"epsilon": 4, "delta": 1e-6, "most_bins": "auto", "relation": "remove"}
+    return ph.NoisyMarginals(domain=DOMAIN, **{**settings, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"delta": None}, {"select": "private"}, {"most_bins": None}]
+)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
+    changes: dict[str, Any], grouped: bool, table: pd.DataFrame, stored: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Both steps, with the same noise, none: the same numbers come out and the same model."""
+    own = mechanism(**changes)
+    if changes.get("select") == "private":
+        monkeypatch.setattr("pyhybrid.mechanisms.marginals.select.exponential_mechanism", _largest)
+    asked: list[list[np.ndarray]] = []
+    real = measurement.noisy_tables
+
+    def without_noise(tables: Any, **options: Any) -> Any:
+        answer = real(tables, **options)
+        counts = [one.counts(options["unit"]).ravel() for one in tables]
+        asked[-1] += counts
+        return noisy_marginals.replace(answer, value=np.concatenate(counts))
+
+    monkeypatch.setattr(measurement, "noisy_tables", without_noise)
+    asked.append([])
+    results, chain = own._fitted(table, streams(1), for_intervals=False)
+    source = ph.open_source(stored)
+    assert isinstance(source, IbisTable)
+    source.grouped = grouped
+    monkeypatch.setattr(noisy_marginals, "streams", lambda: streams(1))
+    asked.append([])
+    estimate = own.estimate(source, 1)
+    assert len(asked[0]) == len(asked[1])
+    for one, other in zip(*asked, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert estimate.domain == results.domain
+    for column, effects in chain.modes.items():
+        np.testing.assert_allclose(estimate.effects[0][column], effects, rtol=1e-9, atol=1e-9)
+
+
+def _largest(scores: Any, *, candidates: Any, **options: Any) -> Any:
+    from types import SimpleNamespace
+
+    return SimpleNamespace(candidate=candidates[int(np.argmax(scores))], scale=1.0)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_a_whole_table_is_released_in_parts_and_from_its_stored_model(
+    m: int, table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyhybrid.tables.in_parts._ROWS", 6_000)
+    charge = ph.release_in_parts(mechanism(), str(stored), tmp_path / "out", n_synthetic=m)
+    assert (charge.kind, charge.epsilon, charge.delta) == ("strict", 4, 1e-6)
+    release = Release.load(tmp_path / "out")
+    assert len(release.synthetic) == m
+    for synthetic in release.synthetic:
+        assert len(synthetic) == len(table)
+        assert list(synthetic.columns) == list(table.columns)
+        assert abs(synthetic["age"].mean() - table["age"].mean()) < 1
+        assert abs((synthetic["income"] == 0).mean() - (table["income"] == 0).mean()) < 0.03
+        assert abs(synthetic["area"].isna().mean() - table["area"].isna().mean()) < 0.03
+        slope = np.polyfit(synthetic["age"], synthetic["owner"].astype(float), 1)[0]
+        assert 0.003 < slope < 0.009
+    assert len(list((tmp_path / "out" / "public" / "synthetic_1").glob("part-*"))) == 4
+    source = ph.open_source(stored)
+    estimate = mechanism().estimate(source, m)
+    again = mechanism().estimate_of(json.loads(json.dumps(estimate.state())), source)
+    public = pd.DataFrame(index=range(500))
+    for place in range(1, m + 1):
+        pd.testing.assert_frame_equal(
+            estimate.rows(public, place, streams(7)), again.rows(public, place, streams(7))
+        )
+    assert again.record.charge == estimate.record.charge
+
+
+def test_a_table_that_changes_between_steps_is_not_released(
+    table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = ph.open_source(stored)
+    counts, steps = source.counts, []
+
+    def changing(requests: Any) -> Any:
+        steps.append(requests)
+        answer = counts(requests)
+        if len(steps) == 2:
+            answer[0].flat[0] += 1
+        return answer
+
+    monkeypatch.setattr(source, "counts", changing)
+    with pytest.raises(SourceFailed, match="must not change"):
+        mechanism().estimate(source, 1)
+    assert len(steps) == 2
+
+
+def test_what_cannot_be_counted_where_it_is_is_said(stored: Path) -> None:
+    source = ph.open_source(stored)
+    for changes in ({"unit": "age", "rows_per_unit": 2}, {"given": ["age"]}):
+        with pytest.raises(InvalidInput, match="must be left out"):
+            mechanism(**changes).estimate(source, 1)
+    with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
+        mechanism(delta=0.01).estimate(source, 1)
+    wrong = ph.NoisyMarginals(domain={"nobody": [1, 2]}, epsilon=1)
+    with pytest.raises(InvalidInput, match="'nobody' must be in the table"):
+        wrong.estimate(source, 1)
