@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import coverage, gauntlet, guarantees, regressions, sequences, tables, weights
+from benchmarks import (
+    coverage, gauntlet, guarantees, regressions, scale, sequences, tables, weights,
+)  # fmt: skip
 
 BENCHMARKS = {
     "coverage": coverage.run,
     "gauntlet": gauntlet.run,
     "guarantees": guarantees.run,
     "regressions": regressions.run,
+    "scale": scale.run,
     "sequences": sequences.run,
     "tables": tables.run,
     "weights": weights.run,
