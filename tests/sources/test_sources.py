@@ -136,6 +136,7 @@ def test_counts_of_decimals_of_a_database_equal_those_of_numbers(tmp_path: Path)
         assert_equal(source.counts(asked), counts_of(asked, numbers))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_postgres(), reason="needs the programs of a PostgreSQL server")
 def test_counts_in_postgres_equal_those_of_the_data_frame(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +159,7 @@ def test_counts_in_postgres_equal_those_of_the_data_frame(
         source.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("partitions", [1, 5])
 def test_counts_of_two_dask_workers_equal_those_of_the_data_frame(
     table: pd.DataFrame, partitions: int
@@ -179,6 +181,7 @@ def test_counts_of_two_dask_workers_equal_those_of_the_data_frame(
             source.counts([(narrow,)])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs pyspark and Java")
 def test_counts_of_spark_equal_those_of_the_data_frame(table: pd.DataFrame) -> None:
     from pyspark.sql import SparkSession
