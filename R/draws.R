@@ -18,7 +18,7 @@ by_variable <- function(flat) {
   sapply(unique(base), one, simplify = FALSE)
 }
 
-new_fit <- function(draws, measures, sampler, engine, seed, program) {
+new_fit <- function(draws, measures, sampler, data, engine, seed, program) {
   log_lik <- draws[["log_lik"]]
   if (length(dim(log_lik)) == 3) {
     log_lik <- matrix(aperm(log_lik, c(2, 1, 3)), ncol = dim(log_lik)[3])
@@ -29,7 +29,7 @@ new_fit <- function(draws, measures, sampler, engine, seed, program) {
     list(
       draws = draws, log_lik = log_lik, diagnostics = diagnostics, sampler = sampler,
       engine = engine, version = as.character(utils::packageVersion(engine)), seed = seed,
-      program = program
+      program = program, n = data$n, coefficients = attr(data, "coefficients")
     ),
     class = "pyhybrid_fit"
   )
