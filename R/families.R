@@ -163,8 +163,13 @@ in_form_of <- function(values, column) {
   if (is.logical(column)) {
     return(values == 1)
   }
-  numbers <- as.double(column)
-  decimals <- Find(function(d) all(abs(round(numbers, d) - numbers) <= 1e-12 * abs(numbers)), 0:10)
+  decimals <- decimals_of(column)
   if (!is.null(decimals)) values <- round(values, decimals)
   if (is.integer(column) && all(abs(values) <= .Machine$integer.max)) as.integer(values) else values
+}
+
+# The fewest decimals, at most 10, that all values keep to; NULL if they keep to none.
+decimals_of <- function(column) {
+  numbers <- as.double(column)
+  Find(function(d) all(abs(round(numbers, d) - numbers) <= 1e-12 * abs(numbers)), 0:10)
 }

@@ -27,7 +27,7 @@
 #'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the
 #'   worst over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (chains
 #'   x draws matrices `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
-#'   `inv_metric`), `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
+#'   `inv_metric`), `settings` of the sampler, `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
 #'   `log_lik` are confidential.
 #' @seealso [pyhybrid-conditions]
 #' @examples
@@ -70,7 +70,8 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   measures <- list(rhat = rstan::Rhat, ess_bulk = rstan::ess_bulk, ess_tail = rstan::ess_tail)
   new_fit(
     by_variable(as.array(fit)), measures, rstan_sampler(fit), data,
-    engine = "rstan", seed = seed, program = text
+    settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
+    engine = "rstan", seed = seed, program = text, name = program
   )
 }
 
@@ -105,7 +106,8 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
   measures <- mget(c("rhat", "ess_bulk", "ess_tail"), envir = asNamespace("posterior"))
   new_fit(
     by_variable(flat), measures, cmdstanr_sampler(fit), data,
-    engine = "cmdstanr", seed = seed, program = text
+    settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
+    engine = "cmdstanr", seed = seed, program = text, name = program
   )
 }
 
@@ -120,6 +122,14 @@ print.pyhybrid_fit <- function(x, ...) {
     ", divergences ", x$diagnostics$divergences, "\n"
   ))
   invisible(x)
+}
+
+# Under the Python package's names.
+sampler_settings <- function(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth) {
+  list(
+    chains = chains, warmup = iter_warmup, draws = iter_sampling, adapt_delta = adapt_delta,
+    max_treedepth = max_treedepth, max_draws = iter_sampling
+  )
 }
 
 check_settings <- function(chains, iter_warmup, iter_sampling, seed, data) {

@@ -34,3 +34,8 @@ fill_from_system <- function() {
 
 # A seed for what takes one of 31 bits.
 new_seed <- function() with_randomness(NULL, sample.int(.Machine$integer.max, 1))
+
+# A name that no other release has: 32 hexadecimal digits.
+new_identifier <- function() {
+  with_randomness(NULL, paste(sample(c(0:9, letters[1:6]), 32, TRUE), collapse = ""))
+}

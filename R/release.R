@@ -1,10 +1,11 @@
 # A release: synthetic tables, their charge, and what stays with the owner.
 
-new_release <- function(synthetic, record, settings, predictors, delta, seeded, confidential) {
+new_release <- function(synthetic, charge, settings, outcome, predictors, seeded, identifier,
+                        confidential) {
   structure(
     list(
-      synthetic = synthetic, charge = public_charge(record, delta), settings = settings,
-      outcome = unlist(record$facts$columns), predictors = predictors, seeded = seeded,
+      synthetic = synthetic, charge = charge, settings = settings, outcome = outcome,
+      predictors = predictors, seeded = seeded, identifier = identifier,
       # An environment: what shows an object's parts does not show what is in it.
       confidential = list2env(confidential, parent = emptyenv())
     ),

@@ -105,9 +105,10 @@ synthesize <- function(formula, data, family = "negative_binomial", mechanism = 
   }
   settings <- settings_of(formula, mechanism, family, design, how, refits)
   new_release(
-    synthetic = replicates(session, fit, m, if (seeded) seed), record = record, settings = settings,
+    synthetic = replicates(session, fit, m, if (seeded) seed),
+    charge = public_charge(record, delta), settings = settings, outcome = design$outcome,
     predictors = setdiff(intersect(all.vars(stats::as.formula(formula)), names(data)), design$outcome),
-    delta = delta, seeded = seeded,
+    seeded = seeded, identifier = new_identifier(),
     confidential = list(
       alpha = fit$alpha, bounds = bounds_of_release(session, fit, clips),
       before = fit$before, unweighted = session$held$fit, weighted = fit$fit, loss = loss,
@@ -198,9 +199,8 @@ settings_of <- function(formula, mechanism, family, design, how, refits) {
     relation = how$relation, accounting = how$accounting, delta = how$delta, refits = refits,
     reweighting = reweighting, model = model_names[[sub("published/", "", family$program)]],
     formula = deparse1(stats::as.formula(formula)),
-    program = if (design$published) "published" else "default",
     prior = if (design$normal_prior) "normal" else "published", made_by = "the R package pyhybrid"
-  ))
+  ), if (design$published) list(program = "published"))
 }
 
 # The Python package's names of models, by program.

@@ -48,3 +48,10 @@ survey <- function(n = 60) {
     )
   })
 }
+
+# A folder's name that nothing has, removed when the test ends.
+new_folder <- function(env = parent.frame()) {
+  path <- tempfile("release")
+  do.call(on.exit, list(bquote(unlink(.(path), recursive = TRUE)), add = TRUE), envir = env)
+  path
+}
