@@ -18,7 +18,7 @@ by_variable <- function(flat) {
   sapply(unique(base), one, simplify = FALSE)
 }
 
-new_fit <- function(draws, measures, sampler, data, settings, engine, seed, program,
+new_fit <- function(draws, measures, sampler, data, settings, engine, version, seed, program,
                     name) {
   log_lik <- draws[["log_lik"]]
   if (length(dim(log_lik)) == 3) {
@@ -29,9 +29,8 @@ new_fit <- function(draws, measures, sampler, data, settings, engine, seed, prog
   structure(
     list(
       draws = draws, log_lik = log_lik, diagnostics = diagnostics, sampler = sampler,
-      settings = settings,
-      engine = engine, version = as.character(utils::packageVersion(engine)), seed = seed,
-      program = program, name = name_of_program(name), n = data$n, coefficients = attr(data, "coefficients")
+      settings = settings, engine = engine, version = version, seed = seed, program = program,
+      name = name_of_program(name), n = data$n, coefficients = attr(data, "coefficients")
     ),
     class = "pyhybrid_fit"
   )

@@ -71,7 +71,8 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   new_fit(
     by_variable(as.array(fit)), measures, rstan_sampler(fit), data,
     settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
-    engine = "rstan", seed = seed, program = text, name = program
+    engine = "rstan", version = as.character(utils::packageVersion("rstan")), seed = seed,
+    program = text, name = program
   )
 }
 
@@ -107,7 +108,8 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
   new_fit(
     by_variable(flat), measures, cmdstanr_sampler(fit), data,
     settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
-    engine = "cmdstanr", seed = seed, program = text, name = program
+    engine = "cmdstanr", version = from_cmdstanr("cmdstan_version")(), seed = seed,
+    program = text, name = program
   )
 }
 

@@ -18,13 +18,15 @@
 #' @return A figure of \pkg{ggplot2}.
 #' @references Hu, Savitsky, Williams, Maximizing utility for vector-weighted pseudo posterior mechanisms
 #'   under differential privacy, figures 2, 3 and 6.
-#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' @examples
 #' log_lik <- matrix(-stats::qexp(stats::ppoints(200)), 4)
 #' alpha <- lipschitz_weights(log_lik)
 #' before <- lipschitz_bounds(log_lik, alpha)
 #' after <- lipschitz_bounds(log_lik, reweight(alpha, before))
-#' plot_weights(LW = before, "LW re-weighted" = after)
-#' plot_bounds(before, after)
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   plot_weights(LW = before, "LW re-weighted" = after)
+#'   plot_bounds(before, after)
+#' }
 #' @name plots
 NULL
 

@@ -19,11 +19,9 @@
 #'
 #' All charges made in R are **local**: they hold for this database, estimated from draws. Strict
 #' releases, for every database, need noise that was audited for it, which R has not: they are made by
-#' the Python package, `ClippedScores`, from R by one line of \pkg{reticulate}:
-#'
-#' ```
-#' reticulate::import("pyhybrid")$ClippedScores(...)$release(data)$save("out"); from_release("out")
-#' ```
+#' the Python package. From R, with \pkg{reticulate}:
+#' `ph <- reticulate::import("pyhybrid"); ph$ClippedScores(ph$Poisson("visits ~ age"), epsilon = 1)$release(survey)$save("out")`,
+#' then `from_release("out")`. [clip_scores()] has its arithmetic, for given noise.
 #'
 #' **Convergence.** Chains that did not converge understate or overstate a charge: they are refused
 #' where R-hat is above 1.01, an effective sample size below 100 per chain, or more than 0.1 % of
