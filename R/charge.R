@@ -94,7 +94,8 @@ facts_of_fit <- function(session, fit) {
   list(
     columns = list(session$design$outcome), public_rows = TRUE, chains = TRUE,
     chosen = "the model and its formula, scale, shift, k", coded = list(), assumes = list(),
-    decimals = decimals_of(session$data[[session$design$outcome]]), decimals_given = FALSE, problems = as.list(fit$problem), fixed_draws = TRUE
+    decimals = decimals_of(session$data[[session$design$outcome]]), decimals_given = FALSE,
+    problems = as.list(fit$problem), fixed_draws = TRUE
   )
 }
 

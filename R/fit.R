@@ -27,7 +27,8 @@
 #'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the
 #'   worst over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (chains
 #'   x draws matrices `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
-#'   `inv_metric`), `settings` of the sampler, `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
+#'   `inv_metric`), `settings` of the sampler, `engine`, `version`, `seed` and `program` (the text that
+#'   was compiled). Draws of
 #'   `log_lik` are confidential.
 #' @seealso [pyhybrid-conditions]
 #' @examples

@@ -155,7 +155,9 @@ censored <- function(cap = NULL, epsilon = NULL, inner = lipschitz_weighted(), c
 #' @export
 print.pyhybrid_mechanism <- function(x, ...) {
   cat(x$name, settings_in_words(x$settings), "\n", sep = "")
-  if (!is.null(x$inner)) cat("  weights of ", x$inner$name, settings_in_words(x$inner$settings), "\n", sep = "")
+  if (!is.null(x$inner)) {
+    cat("  weights of ", x$inner$name, settings_in_words(x$inner$settings), "\n", sep = "")
+  }
   if (!isFALSE(x$reweight)) cat("  re-weighted once, k = ", x$reweight, "\n", sep = "")
   invisible(x)
 }

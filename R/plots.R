@@ -85,8 +85,9 @@ plot_bounds <- function(before, after = NULL) {
   table$when <- factor(table$when, names(given))
   shown <- figure(table, ggplot2::aes(alpha, bound)) +
     ggplot2::geom_point(color = data_color, alpha = 0.4, size = 1.2) +
+    ggplot2::scale_x_continuous(breaks = c(0, 0.5, 1)) +
     ggplot2::coord_cartesian(xlim = c(0, 1), ylim = c(0, max(table$bound))) +
-    ggplot2::labs(x = "record weight", y = "Lipschitz bound of the record (nats)")
+    ggplot2::labs(x = "record weight", y = "bound by record (nats)")
   if (length(given) > 1) shown + ggplot2::facet_wrap(ggplot2::vars(when)) else shown
 }
 
@@ -99,7 +100,9 @@ plot.pyhybrid_lipschitz_bounds <- function(x, ...) plot_bounds(x)
 plot_ecdf <- function(synthetic, data = NULL, column = NULL) {
   sets <- sets_of(synthetic)
   if (is.null(column)) {
-    column <- if (inherits(synthetic, "pyhybrid_release")) synthetic$outcome[1] else {
+    column <- if (inherits(synthetic, "pyhybrid_release")) {
+      synthetic$outcome[1]
+    } else {
       Find(function(name) is_number(sets[[1]][[name]]), names(sets[[1]]))
     }
   }
@@ -110,11 +113,13 @@ plot_ecdf <- function(synthetic, data = NULL, column = NULL) {
     data.frame(value = values, height = seq_along(values) / length(values), source = source, group = group)
   }
   parts <- lapply(seq_along(sets), function(l) heights(sets[[l]][[column]], "synthetic", l))
-  if (!is.null(data)) parts <- c(list(heights(tables$data[[column]], "data", 0)), parts)
+  if (!is.null(data)) { # drawn last, on top of the sets
+    parts <- c(parts, list(heights(tables$data[[column]], "data", length(sets) + 1)))
+  }
   figure(do.call(rbind, parts), ggplot2::aes(value, height, color = source, group = group)) +
     ggplot2::geom_step(linewidth = 0.6) +
     ggplot2::scale_color_manual(values = c(data = data_color, synthetic = synthetic_color)) +
-    ggplot2::labs(x = column, y = "empirical distribution function", color = NULL)
+    ggplot2::labs(x = column, y = "distribution function", color = NULL)
 }
 
 #' @rdname plots
@@ -126,11 +131,13 @@ plot_estimates <- function(estimates) {
     invalid_input("estimates must be a result of utility_estimates() or compare() of numbers")
   }
   estimates$statistic <- factor(estimates$statistic, rev(unique(estimates$statistic)))
+  estimates$source <- factor(estimates$source, c("synthetic", "data")) # from below
   apart <- ggplot2::position_dodge(width = 0.5)
   figure(estimates, ggplot2::aes(estimate, statistic, color = source)) +
     ggplot2::geom_errorbarh(ggplot2::aes(xmin = lower, xmax = upper), height = 0.25, position = apart) +
     ggplot2::geom_point(position = apart, size = 2) +
     ggplot2::facet_wrap(ggplot2::vars(column), scales = "free_x") +
-    ggplot2::scale_color_manual(values = c(data = data_color, synthetic = synthetic_color)) +
+    ggplot2::scale_color_manual(values = c(data = data_color, synthetic = synthetic_color),
+                                breaks = c("data", "synthetic")) +
     ggplot2::labs(x = NULL, y = NULL, color = NULL)
 }

@@ -28,7 +28,8 @@ write_release <- function(release, path, keep = NULL) {
   record <- release$confidential$charge
   if (is.null(record)) invalid_input("release must have its confidential part: it was read without")
   if (!is.character(path) || length(path) != 1) invalid_input("path must be a folder's name")
-  if (file.exists(path) && (!dir.exists(path) || length(list.files(path, all.files = TRUE, no.. = TRUE)) > 0)) {
+  inside <- list.files(path, all.files = TRUE, no.. = TRUE)
+  if (file.exists(path) && (!dir.exists(path) || length(inside) > 0)) {
     invalid_input("path must be a new or empty folder: there is something in it, and nothing is deleted")
   }
   sets <- lapply(release$synthetic, function(table) published_columns(release, table, keep))
@@ -142,9 +143,10 @@ typed <- function(text, entry) {
     return(text == "True")
   }
   if (startsWith(dtype, "datetime")) {
-    return(if (all(is.na(text) | nchar(text) == 10)) as.Date(text) else {
-      as.POSIXct(sub("T", " ", sub("[+]00:00$|Z$", "", text)), tz = "UTC")
-    })
+    if (all(is.na(text) | nchar(text) == 10)) {
+      return(as.Date(text))
+    }
+    return(as.POSIXct(sub("T", " ", sub("[+]00:00$|Z$", "", text)), tz = "UTC"))
   }
   text
 }
@@ -181,7 +183,8 @@ read_json <- function(path) {
 
 write_public <- function(release, record, sets, folder) {
   dir.create(folder, mode = "0755")
-  for (place in seq_along(sets)) write_csv(sets[[place]], file.path(folder, paste0("synthetic_", place, ".csv")))
+  files <- file.path(folder, paste0("synthetic_", seq_along(sets), ".csv"))
+  Map(write_csv, sets, files)
   write_json(schema_of(sets[[1]]), file.path(folder, "schema.json"))
   charge <- release$charge
   spent <- if (record$accounting == "gaussian") {
@@ -244,7 +247,9 @@ statement_of <- function(release, record) {
     if (isTRUE(record$facts$clipped) && !isTRUE(record$facts$by_record)) paste0(
       "Weights were computed from the same database and are assumed not to change for its neighbors."
     ),
-    if (record$converged) "The sampler has converged." else {
+    if (record$converged) {
+      "The sampler has converged."
+    } else {
       "THE SAMPLER HAS NOT CONVERGED and the release was made anyway: epsilon may be too small."
     }
   )
@@ -281,8 +286,11 @@ statement_of <- function(release, record) {
     "## How it was made",
     points(c(
       paste0("Settings:", settings_in_words(release$settings[c("mechanism", "model", "formula")]), "."),
-      if (release$seeded) "A seed was set by hand, which must stay secret." else
+      if (release$seeded) {
+        "A seed was set by hand, which must stay secret."
+      } else {
         "Random numbers came from the operating system's entropy."
+      }
     ))
   )
   list(assumes = as.list(assumes), not_covered = as.list(not_covered), text = text)

@@ -108,7 +108,9 @@ matches_in <- function(set, data, keys, radii, correspond) {
     if (is.na(target)) {
       return(is.na(column$set))
     }
-    near <- if (is.null(column$radius)) column$set == target else {
+    near <- if (is.null(column$radius)) {
+      column$set == target
+    } else {
       abs(column$set - target) <= column$radius[i]
     }
     !is.na(near) & near

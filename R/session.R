@@ -42,9 +42,7 @@ fit_weights <- function(session, alpha, name, cap = NULL, center = NULL) {
   family <- session$family
   data <- program_data(session$design, alpha, cap, center)
   if (!is.null(data$emit_log_lik)) data$emit_log_lik <- 0 # computed here, for all records
-  wanted <- if (family$program %in% c("beta", "published/beta")) c("phi", "lambda") else {
-    c("beta", family$size)
-  }
+  wanted <- c(if (family$program %in% c("beta", "published/beta")) "phi" else "beta", family$size)
   if (isTRUE(data$normal_prior == 0)) wanted <- c(wanted, "sigma_beta")
   session$tell(name, " fit")
   fit <- with_remedy(family$program, do.call(session$engine, c(
@@ -76,7 +74,9 @@ weighted_fit <- function(mechanism, session, step_kept = NULL, prefix = "") {
     cap <- mechanism$cap(session$relation, session$family)
     return(fit_weights(session, alpha, "censored", cap, center_terms(mechanism$center, session)))
   }
-  start <- if (all(alpha == 1)) session$unweighted() else {
+  start <- if (all(alpha == 1)) {
+    session$unweighted()
+  } else {
     fit_weights(session, alpha, paste0(prefix, "weighted"))
   }
   if (isFALSE(mechanism$reweight)) {

@@ -16,10 +16,12 @@
 #'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
 #'   numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
-#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"gamma_regression"` positive ones. `"published/negative_binomial"` and the others in
+#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"gamma_regression"` positive ones.
+#'   `"published/negative_binomial"` and the others in
 #'   `stan/published` are the programs as the papers print or describe them, with their names.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
-#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and `"published"` for the others. Not
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and
+#'   `"published"` for the others. Not
 #'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.

@@ -20,8 +20,9 @@
 #' All charges made in R are **local**: they hold for this database, estimated from draws. Strict
 #' releases, for every database, need noise that was audited for it, which R has not: they are made by
 #' the Python package. From R, with \pkg{reticulate}:
-#' `ph <- reticulate::import("pyhybrid"); ph$ClippedScores(ph$Poisson("visits ~ age"), epsilon = 1)$release(survey)$save("out")`,
-#' then `from_release("out")`. [clip_scores()] has its arithmetic, for given noise.
+#' `ph <- reticulate::import("pyhybrid")`, then
+#' `ph$ClippedScores(ph$Poisson("visits ~ age"), epsilon = 1)$release(survey)$save("out")` and
+#' `from_release("out")`. [clip_scores()] has its arithmetic, for given noise.
 #'
 #' **Convergence.** Chains that did not converge understate or overstate a charge: they are refused
 #' where R-hat is above 1.01, an effective sample size below 100 per chain, or more than 0.1 % of
@@ -186,7 +187,9 @@ check_release <- function(design, data, accounting, delta, mechanism, refits) {
 }
 
 settings_of <- function(formula, mechanism, family, design, how, refits) {
-  reweighting <- if (isFALSE(mechanism$reweight)) FALSE else {
+  reweighting <- if (isFALSE(mechanism$reweight)) {
+    FALSE
+  } else {
     list(k = mechanism$reweight, tolerance = 0.25, max_refits = 1, recursive = FALSE, search = FALSE)
   }
   inner <- if (!is.null(mechanism$inner)) {

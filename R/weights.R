@@ -22,7 +22,8 @@
 #'   max_s f_si - min_s f_si, or `"deviation"`, the standard deviation of f_si over s.
 #' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n (infinity
 #'   allowed), or a result of [lipschitz_bounds()].
-#' @return Weights in \[0, 1\], a vector of length n, with the names of the records; exactly 0 where the record is unbounded.
+#' @return Weights in \[0, 1\], a vector of length n, with the names of the records; exactly 0 where
+#'   the record is unbounded.
 #'   Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 3 and assumption 2.
 #' @examples

@@ -32,7 +32,8 @@ function(synthesize) function(stored, mechanism, ...) {
     sound <- list(rhat = 1, ess_bulk = 1e6, ess_tail = 1e6, divergences = 0)
     list(draws = draws, diagnostics = sound)
   }
-  release <- synthesize(..., mechanism = eval(str2lang(mechanism), environment(synthesize)), engine = engine, seed = 1)
+  mechanism <- eval(str2lang(mechanism), environment(synthesize))
+  release <- synthesize(..., mechanism = mechanism, engine = engine, seed = 1)
   own <- as.list(release$confidential)
   list(
     charge = unclass(release$charge)[c("epsilon_published", "epsilon_lipschitz", "epsilon_range",

@@ -106,7 +106,9 @@ def measures() -> dict[str, Any]:
             for column in numbers
         },
         "pmse": {
-            null: propensity_utility(data, sets, null=null).by_set.drop(columns="null").to_dict("list")
+            null: propensity_utility(data, sets, null=null)
+            .by_set.drop(columns="null")
+            .to_dict("list")
             for null in ("population", "paired")
         },
         "risk": risks,
