@@ -32,7 +32,7 @@ NULL
 
 utils::globalVariables(c(
   "alpha", "bound", "mechanism", "when", "value", "height", "source", "group", "estimate", "lower",
-  "upper", "statistic"
+  "upper", "statistic", "column"
 ))
 
 data_color <- "#1b4965"

@@ -134,7 +134,9 @@ stanfit_of <- function(data, chain) {
   text <- pyhybrid:::for_old_rstan(pyhybrid:::program_text("poisson"))
   model <- pyhybrid:::compile_rstan(text, NULL)
   given <- stan_data(visits ~ sex, data, program = "poisson")
-  rstan::sampling(model, given, chains = 1, iter = 400, refresh = 0, seed = 3, chain_id = chain)
+  suppressWarnings( # one short chain
+    rstan::sampling(model, given, chains = 1, iter = 400, refresh = 0, seed = 3, chain_id = chain)
+  )
 }
 
 test_that("rstan's objects are read, and a clipped posterior is sampled by our programs", {
