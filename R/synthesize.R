@@ -59,8 +59,8 @@
 #' @examples
 #' \donttest{
 #' if (requireNamespace("rstan", quietly = TRUE)) {
-#'   survey <- data.frame(visits = stats::rnbinom(200, size = 2, mu = 5), sex = rep(c("f", "m"), 100))
-#'   release <- synthesize(visits ~ sex, survey, "negative_binomial", m = 3, refits = 2, chains = 2)
+#'   survey <- data.frame(visits = stats::rpois(200, 5), sex = rep(c("f", "m"), 100))
+#'   release <- synthesize(visits ~ sex, survey, "poisson", m = 3, refits = 2, chains = 2)
 #'   release
 #'   summary(release)
 #' }
