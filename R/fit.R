@@ -56,14 +56,17 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   control$stepsize <- step_size
   # rstan looks for what a list lacks in the caller's variables; in an environment it does not.
   sealed <- list2env(data, parent = emptyenv())
+  # What chains say goes into a file, which an interrupt leaves: into a folder of its own.
+  folder <- private_folder()
   sinks <- sink.number(type = "message")
   on.exit(undivert_messages(sinks), add = TRUE)
+  on.exit(unlink(folder, recursive = TRUE), add = TRUE)
   fit <- as_sampling_error(rstan::sampling(
     model,
     data = sealed, pars = if (is.null(variables)) NA else variables, chains = chains,
     iter = iter_warmup + iter_sampling, warmup = iter_warmup, seed = seed, init = init,
-    cores = cores, refresh = refresh, open_progress = FALSE, show_messages = FALSE,
-    control = control
+    cores = cores, refresh = refresh, open_progress = FALSE,
+    show_messages = file.path(folder, "messages.txt"), control = control
   ))
   if (fit@mode != 0) {
     sampling_error("rstan must return draws: no chain finished; ", trimws(geterrmessage()))
@@ -88,8 +91,7 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
   seed <- check_settings(chains, iter_warmup, iter_sampling, seed, data)
   require_cmdstanr()
   # Data and draws are confidential: one private folder, removed on every way out.
-  folder <- tempfile("pyhybrid")
-  dir.create(folder, mode = "0700")
+  folder <- private_folder()
   on.exit(unlink(folder, recursive = TRUE), add = TRUE)
   text <- program_text(program)
   data_file <- file.path(folder, "data.json")
@@ -148,6 +150,12 @@ check_settings <- function(chains, iter_warmup, iter_sampling, seed, data) {
     invalid_input("data must be a list with a name for every element")
   }
   as.integer(seed)
+}
+
+private_folder <- function() {
+  folder <- tempfile("pyhybrid")
+  dir.create(folder, mode = "0700")
+  folder
 }
 
 program_text <- function(program) {

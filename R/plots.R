@@ -76,7 +76,7 @@ plot_bounds <- function(before, after = NULL) {
     after <- if (!is.null(own$before)) own$bounds
     before <- if (is.null(own$before)) own$bounds else own$before
   }
-  given <- Filter(Negate(is.null), list("before re-weighting" = before, "after re-weighting" = after))
+  given <- Filter(Negate(is.null), list(before = before, after = after))
   if (!all(vapply(given, inherits, TRUE, "pyhybrid_lipschitz_bounds"))) {
     invalid_input("before and after must be results of lipschitz_bounds(), or a release")
   }
