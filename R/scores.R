@@ -32,7 +32,8 @@
 #'   of 0: the step is shortened until it moves the linear predictor by at most `largest` (root mean
 #'   square), and a coordinate that the linear predictor does not have by as much; not if `NULL`.
 #' @param largest Above 0.
-#' @return `record_scores()` a matrix, (n, d); `clip_scores()` a matrix as `scores`; `scoring_design()` a list of `whitening`, `clip`,
+#' @return `record_scores()` a matrix, (n, d); `clip_scores()` a matrix as `scores`; `scoring_design()` a
+#'   list of `whitening`, `clip`,
 #'   `information`, `jacobian` (G), `center` (b) and `variance`; `scoring_step()` the next point.
 #' @references Kuensch, Stefanski, Carroll (1989), JASA 84. Dong, Roth, Su (2022), JRSS B 84:3-37.
 #' @examples

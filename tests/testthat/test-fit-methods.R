@@ -17,7 +17,8 @@ test_that("coefficients have the names of the design's columns", {
 
 test_that("posterior reads iterations as iterations and chains as chains", {
   skip_if_not_installed("posterior")
-  for (draws in list(posterior::as_draws_array(fit), posterior::as_draws_array(made), posterior::as_draws(made))) {
+  three <- list(posterior::as_draws_array(fit), posterior::as_draws_array(made), posterior::as_draws(made))
+  for (draws in three) {
     expect_equal(dim(draws), c(100L, 4L, 4L))
     expect_equal(posterior::variables(draws), c("beta[(Intercept)]", "beta[sexm]", "beta[age]", "phi"))
     expect_equal(draws[7, 3, 2], fit$draws$beta[3, 7, 2], ignore_attr = TRUE)

@@ -13,7 +13,10 @@ test_that("draws come back by variable, whatever the order of the engine", {
 })
 
 test_that("the inverse metric is read from rstan's text", {
-  text <- "# Adaptation terminated\n# Step size = 0.9\n# Diagonal elements of inverse mass matrix:\n# 1.5, 2e-05\n"
+  text <- paste0(
+    "# Adaptation terminated\n# Step size = 0.9\n# Diagonal elements of inverse mass matrix:\n",
+    "# 1.5, 2e-05\n"
+  )
   expect_equal(metric_in_text(text), c(1.5, 2e-05))
 })
 
@@ -106,10 +109,12 @@ test_that("cmdstanr's path reads what CmdStan wrote", {
   cmdstanr <- list(
     cmdstan_version = function(...) "2.35.0", write_stan_json = function(data, file) file.create(file),
     write_stan_file = function(text, dir) file.path(dir, "program.stan"),
-    cmdstan_model = function(source) list(sample = function(...) {
-      asked <<- list(...)
-      stored$fit
-    })
+    cmdstan_model = function(source) {
+      list(sample = function(...) {
+        asked <<- list(...)
+        stored$fit
+      })
+    }
   )
   fit <- fit_cmdstanr
   environment(fit) <- list2env(

@@ -3,7 +3,9 @@ test_that("scores are slopes of the log density", {
   X <- cbind(1, data$age / 50)
   densities <- list(
     poisson = list(data$visits, c(1, 0.3), function(t, eta) dpois(data$visits, exp(eta), log = TRUE)),
-    bernoulli = list(data$voted, c(-0.5, 0.2), function(t, eta) dbinom(data$voted, 1, plogis(eta), log = TRUE)),
+    bernoulli = list(data$voted, c(-0.5, 0.2), function(t, eta) {
+      dbinom(data$voted, 1, plogis(eta), log = TRUE)
+    }),
     normal = list(data$income / 10, c(2, 0.4, -0.2), function(t, eta) {
       dnorm(data$income / 10, eta, exp(t[3]), log = TRUE)
     }),
