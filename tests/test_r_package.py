@@ -19,7 +19,7 @@ def _run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "_R_CHECK_FORCE_SUGGESTS_": "false", "NOT_CRAN": "true",
                    "LC_ALL": "C.UTF-8"}  # fmt: skip
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=1800
     )
 
 

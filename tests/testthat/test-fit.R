@@ -121,7 +121,8 @@ test_that("cmdstanr's path reads what CmdStan wrote", {
     list(from_cmdstanr = function(name) cmdstanr[[name]], require_cmdstanr = function() NULL),
     parent = asNamespace("pyhybrid")
   )
-  found <- fit("parameters { real s; } model { s ~ std_normal(); }", list(n = 3), chains = 2, seed = 7)
+  text <- "parameters { real s; } model { s ~ std_normal(); }"
+  found <- suppressWarnings(fit(text, list(n = 3), chains = 2, seed = 7)) # of 20 draws a chain
   expect_equal(found$draws$m[2, 5, 1, 2], stored$draws[5, 2, "m[1,2]"], ignore_attr = TRUE)
   expect_equal(dim(found$draws$s), c(2L, 20L))
   expect_equal(found$sampler$energy[2, 3], stored$draws[3, 2, "energy__"], ignore_attr = TRUE)
