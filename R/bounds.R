@@ -9,17 +9,20 @@
 #' \eqn{|\sum_j \alpha_j f_{sj} - \sum_{j \ne i} \alpha_j f_{sj}|}, as a loop over draws and
 #' records; it costs S n^2 and is kept as the reference that `lipschitz_bounds()` is tested by.
 #'
-#' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
-#'   in nats, at draws from the posterior weighted by `alpha`. `NaN`, `NA` and infinities mean an
-#'   unbounded record (`lipschitz_bounds_loo()` refuses them: they spread over all sums of a draw).
+#' @param log_lik Matrix, S draws in rows and n records in columns, or whatever [as_loglik()] takes
+#'   (an array of \pkg{loo}, draws of \pkg{posterior}, a fit of rstan, cmdstanr or brms): the UNWEIGHTED
+#'   log-likelihood in nats, at draws from the posterior weighted by `alpha`. `NaN`, `NA` and infinities
+#'   mean an unbounded record (`lipschitz_bounds_loo()` refuses them: they spread over all sums of a draw).
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |\alpha_i f_{si}|} and
 #'   `L = quantile(T, q, type = 7)`, draws with `T > L` are dropped whole (nothing is clipped) and
 #'   L is the overall bound. Below 1 the bound is a statement with a failure probability. A record
 #'   whose log-likelihood is not finite stays unbounded, also where its draw is dropped.
 #' @return An object of class `pyhybrid_lipschitz_bounds`: a list with `by_record` (vector of length
-#'   n), `overall`, `kept_draws` (logical vector of length S) and `draw_quantile`. All but the last
-#'   are functions of the confidential data.
+#'   n, with the names of the columns), `overall`, `kept_draws` (logical vector of length S),
+#'   `draw_quantile` and `alpha`. All but `draw_quantile` are functions of the confidential data. It has
+#'   methods for `print`, `plot` ([plot_bounds()]) and `as.data.frame`, and can be given to
+#'   [reweight()], [truncate_weights()], [weights_from_lipschitz()] and [epsilon_of_bound()].
 #' @references Savitsky, Williams, Hu (2022), JMLR 23:1-37, sec. 2. Hu, Savitsky, Williams,
 #'   Maximizing utility for vector-weighted pseudo posterior mechanisms under differential privacy,
 #'   alg. 1 and supplement.
@@ -33,7 +36,7 @@ lipschitz_bounds <- function(log_lik, alpha = NULL, draw_quantile = 1) {
   draw_quantile <- check_fraction(draw_quantile, "draw_quantile")
   if (draw_quantile == 1) {
     by_record <- weighted_bound(largest_abs(log_lik), alpha)
-    return(new_lipschitz_bounds(by_record, max(by_record), rep(TRUE, nrow(log_lik)), 1))
+    return(new_lipschitz_bounds(by_record, max(by_record), rep(TRUE, nrow(log_lik)), 1, alpha))
   }
   row_max <- largest_weighted_by_draw(log_lik, alpha)
   overall <- stats::quantile(row_max, draw_quantile, names = FALSE, type = 7)
@@ -42,7 +45,7 @@ lipschitz_bounds <- function(log_lik, alpha = NULL, draw_quantile = 1) {
   largest[!is.finite(largest_abs(log_lik))] <- Inf
   by_record <- weighted_bound(largest, alpha)
   if (any(is.infinite(by_record))) overall <- Inf
-  new_lipschitz_bounds(by_record, overall, kept, draw_quantile)
+  new_lipschitz_bounds(by_record, overall, kept, draw_quantile, alpha)
 }
 
 #' @rdname lipschitz_bounds
@@ -69,14 +72,14 @@ lipschitz_bounds_loo <- function(log_lik, alpha = NULL, draw_quantile = 1) {
   overall <- stats::quantile(row_max, draw_quantile, names = FALSE, type = 7)
   kept <- row_max <= overall
   by_record <- apply(ratio[kept, , drop = FALSE], 2, max)
-  new_lipschitz_bounds(by_record, overall, kept, draw_quantile)
+  new_lipschitz_bounds(by_record, overall, kept, draw_quantile, alpha)
 }
 
-new_lipschitz_bounds <- function(by_record, overall, kept_draws, draw_quantile) {
+new_lipschitz_bounds <- function(by_record, overall, kept_draws, draw_quantile, alpha) {
   structure(
     list(
       by_record = by_record, overall = overall,
-      kept_draws = kept_draws, draw_quantile = draw_quantile
+      kept_draws = kept_draws, draw_quantile = draw_quantile, alpha = alpha
     ),
     class = "pyhybrid_lipschitz_bounds"
   )
@@ -113,16 +116,27 @@ print.pyhybrid_lipschitz_bounds <- function(x, digits = 4, ...) {
   invisible(x)
 }
 
-# Largest absolute value of each column; a missing value counts as infinite.
+#' @export
+as.data.frame.pyhybrid_lipschitz_bounds <- function(x, ...) {
+  data.frame(
+    record = if (is.null(names(x$by_record))) seq_along(x$by_record) else names(x$by_record),
+    alpha = x$alpha, bound = unname(x$by_record)
+  )
+}
+
+# Bounds by record of a function that takes them as numbers or as a result of lipschitz_bounds().
+bounds_by_record <- function(x) if (inherits(x, "pyhybrid_lipschitz_bounds")) x$by_record else x
+
+# Largest absolute value of each column, with its name; a missing value counts as infinite.
 largest_abs <- function(log_lik) {
   range <- matrixStats::colRanges(log_lik, useNames = FALSE)
   largest <- pmax(range[, 2], -range[, 1])
   largest[is.na(largest)] <- Inf
-  largest
+  stats::setNames(largest, colnames(log_lik))
 }
 
 # alpha_i f_i, and 0 where alpha_i = 0 even if the record is unbounded.
-weighted_bound <- function(f, alpha) ifelse(alpha > 0, alpha * f, 0)
+weighted_bound <- function(f, alpha) stats::setNames(ifelse(alpha > 0, alpha * f, 0), names(f))
 
 # T_s = max_i |alpha_i f_si|; records of weight 0 do not count.
 largest_weighted_by_draw <- function(log_lik, alpha) {

@@ -104,18 +104,3 @@ check_alpha <- function(alpha, n) {
   }
   vector
 }
-
-check_log_lik <- function(log_lik) {
-  if (is.data.frame(log_lik)) log_lik <- as.matrix(log_lik)
-  if (!(is.numeric(log_lik) || is.logical(log_lik)) || is.factor(log_lik)) {
-    invalid_input("log_lik must be numeric: found ", class(log_lik)[1])
-  }
-  if (length(dim(log_lik)) != 2 || length(log_lik) == 0) {
-    invalid_input(
-      "log_lik must have shape (S draws, n records) with S >= 1 and n >= 1: found ",
-      show_shape(log_lik)
-    )
-  }
-  storage.mode(log_lik) <- "double"
-  unname(log_lik)
-}

@@ -22,7 +22,7 @@
 #' @param size_ratio Records of a synthetic set over records of the data, above 0.
 #' @return An object of class `pyhybrid_combined`: a list with `estimate`, `variance`, `df`,
 #'   `between`, `within`, `adjusted` (vectors of length 1 or p) and `rule`.
-#' @seealso [confint.pyhybrid_combined()]
+#' @seealso [pool()], which makes the analyses, too; its `confint()`
 #' @examples
 #' combine_partially_synthetic(c(1.0, 1.2, 0.9), c(0.04, 0.05, 0.04))
 #' @name combining
@@ -92,23 +92,58 @@ combine_nested <- function(estimates, variances) {
   )
 }
 
-#' Intervals of a combined inference
+#' Combined inference: intervals, and an analysis of each set
 #'
-#' Two-sided t intervals, estimate -+ t sqrt(T).
-#' @param object,x A result of one of the combining rules.
+#' `pool()` makes an analysis of every synthetic set and combines coefficients and variances by one of the
+#' combining rules; intervals are t intervals, estimate -+ t sqrt(T).
+#'
+#' @param x A release, a list of data frames, or a list of fits with `coef()` and `vcov()`; for
+#'   `as.data.frame()` and `tidy()` a result of `pool()` or of a combining rule.
+#' @param fit Function of a data frame that gives a model with `coef()` and `vcov()`, such as
+#'   `function(set) lm(y ~ x, set)`; left out where `x` has fits.
+#' @param rule `"partially_synthetic"`, `"fully_synthetic"` or `"multiple_imputation"`.
+#' @param object A result of `pool()` or of one of the combining rules.
 #' @param parm Names or numbers of the estimates wanted; all if left out.
-#' @param level Confidence level in (0, 1).
-#' @param ... Not used.
-#' @return `confint()`: a matrix with a row for each estimate and two columns, lower and upper limit,
-#'   named by their percentages as those of [stats::confint()]. `interval()`, the name in Python:
-#'   `c(lower, upper)`, or a matrix with these two rows for p estimates.
+#' @param level,conf.level Confidence level in (0, 1).
+#' @param ... For `pool()`, of the rule; else not used.
+#' @return `pool()`: as the [combining] rules. `confint()`: a matrix with a row for each estimate and two
+#'   columns, lower and upper limit, named by their percentages as those of [stats::confint()].
 #' @examples
-#' confint(combine_multiple_imputation(c(1.0, 1.2, 0.9), c(0.04, 0.05, 0.04)))
+#' sets <- lapply(1:3, function(l) data.frame(x = 1:6, y = c(2, 4, 5, 8, 9, 13) + l * c(-1, 1)))
+#' both <- pool(sets, function(set) lm(y ~ x, set))
+#' confint(both)
+#' @export
+pool <- function(x, fit = NULL, rule = "partially_synthetic", ...) {
+  rules <- list(
+    partially_synthetic = combine_partially_synthetic, fully_synthetic = combine_fully_synthetic,
+    multiple_imputation = combine_multiple_imputation
+  )
+  check_choice(rule, "rule", names(rules))
+  fits <- if (is.null(fit)) x else lapply(sets_of(x), match.fun(fit))
+  if (!is.list(fits) || length(fits) < 2 || is.data.frame(fits)) {
+    invalid_input("x must have at least 2 sets, or fits of them: found ", length(fits))
+  }
+  of_each <- function(part) {
+    values <- lapply(fits, part)
+    if (length(unique(lapply(values, names))) > 1) {
+      invalid_input("fits must have the same coefficients in each set: they have not, as where a level ",
+                    "is missing in one; give factors all their levels")
+    }
+    do.call(rbind, values)
+  }
+  rules[[rule]](of_each(stats::coef), of_each(function(one) diag(as.matrix(stats::vcov(one)))), ...)
+}
+
 #' @importFrom stats confint
-#' @rdname interval
+#' @rdname pool
 #' @export
 confint.pyhybrid_combined <- function(object, parm, level = 0.95, ...) {
-  limits <- t(matrix(interval(object, level), nrow = 2))
+  level <- check_finite(level, "level")
+  if (level <= 0 || level >= 1) {
+    invalid_input("level must lie in (0, 1): found ", short(level))
+  }
+  half <- stats::qt((1 + level) / 2, object$df) * sqrt(object$variance)
+  limits <- cbind(object$estimate - half, object$estimate + half)
   rows <- names(object$estimate)
   if (is.null(rows)) rows <- as.character(seq_len(nrow(limits)))
   percent <- format(50 * c(1 - level, 1 + level), trim = TRUE, digits = 3)
@@ -126,19 +161,28 @@ confint.pyhybrid_combined <- function(object, parm, level = 0.95, ...) {
   limits[parm, , drop = FALSE]
 }
 
-#' @rdname interval
+#' @rdname pool
 #' @export
-interval <- function(x, level = 0.95) {
-  if (!inherits(x, "pyhybrid_combined")) {
-    invalid_input("x must be a result of a combining rule: found ", class(x)[1])
-  }
-  level <- check_finite(level, "level")
-  if (level <= 0 || level >= 1) {
-    invalid_input("level must lie in (0, 1): found ", short(level))
-  }
-  half <- stats::qt((1 + level) / 2, x$df) * sqrt(x$variance)
-  both <- rbind(lower = x$estimate - half, upper = x$estimate + half)
-  if (ncol(both) == 1) both[, 1] else both
+coef.pyhybrid_combined <- function(object, ...) object$estimate
+
+#' @rdname pool
+#' @export
+as.data.frame.pyhybrid_combined <- function(x, ...) {
+  limits <- confint.pyhybrid_combined(x)
+  data.frame(
+    term = rownames(limits), estimate = unname(x$estimate), std.error = unname(sqrt(x$variance)),
+    df = unname(x$df), conf.low = limits[, 1], conf.high = limits[, 2], row.names = NULL
+  )
+}
+
+#' @rdname pool
+#' @exportS3Method generics::tidy
+tidy.pyhybrid_combined <- function(x, conf.level = 0.95, ...) {
+  table <- as.data.frame.pyhybrid_combined(x)
+  limits <- confint.pyhybrid_combined(x, level = conf.level)
+  table$conf.low <- unname(limits[, 1])
+  table$conf.high <- unname(limits[, 2])
+  table
 }
 
 #' @export

@@ -9,7 +9,9 @@
 #' * `pyhybrid_sampling_error`: an engine started and failed.
 #'
 #' All three inherit from `error`, so [tryCatch()] may name either. Messages are those of the
-#' Python package; the one difference is that records and draws are counted from 1.
+#' Python package; the one difference is that records and draws are counted from 1. The call that a
+#' condition names is the function of this package that was called, without its arguments, which may
+#' hold data.
 #'
 #' @name pyhybrid-conditions
 #' @examples
@@ -19,8 +21,20 @@ NULL
 signal <- function(class, ...) {
   stop(structure(
     class = c(class, "error", "condition"),
-    list(message = paste0(...), call = NULL)
+    list(message = paste0(...), call = function_called())
   ))
+}
+
+# The first function of this package on the stack, as a call without arguments.
+function_called <- function() {
+  package <- parent.env(environment())
+  for (frame in seq_len(sys.nframe())) {
+    if (!identical(environment(sys.function(frame)), package)) next
+    name <- sys.call(frame)[[1]]
+    if (is.call(name) && length(name) == 3) name <- name[[3]]
+    return(if (is.symbol(name)) as.call(list(name)))
+  }
+  NULL
 }
 
 invalid_input <- function(...) signal("pyhybrid_invalid_input", ...)
@@ -28,3 +42,10 @@ invalid_input <- function(...) signal("pyhybrid_invalid_input", ...)
 engine_unavailable <- function(...) signal("pyhybrid_engine_unavailable", ...)
 
 sampling_error <- function(...) signal("pyhybrid_sampling_error", ...)
+
+# A package of Suggests that a function cannot do without.
+require_package <- function(name, what) {
+  if (!requireNamespace(name, quietly = TRUE)) {
+    engine_unavailable(what, " needs the package ", name, ": install.packages(\"", name, "\")")
+  }
+}

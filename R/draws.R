@@ -18,7 +18,8 @@ by_variable <- function(flat) {
   sapply(unique(base), one, simplify = FALSE)
 }
 
-new_fit <- function(draws, measures, sampler, engine, seed, program) {
+new_fit <- function(draws, measures, sampler, data, settings, engine, version, seed, program,
+                    name) {
   log_lik <- draws[["log_lik"]]
   if (length(dim(log_lik)) == 3) {
     log_lik <- matrix(aperm(log_lik, c(2, 1, 3)), ncol = dim(log_lik)[3])
@@ -28,11 +29,16 @@ new_fit <- function(draws, measures, sampler, engine, seed, program) {
   structure(
     list(
       draws = draws, log_lik = log_lik, diagnostics = diagnostics, sampler = sampler,
-      engine = engine, version = as.character(utils::packageVersion(engine)), seed = seed,
-      program = program
+      settings = settings, engine = engine, version = version, seed = seed, program = program,
+      name = name_of_program(name), n = data$n, coefficients = attr(data, "coefficients")
     ),
     class = "pyhybrid_fit"
   )
+}
+
+# What is kept of a program's name: none of a text.
+name_of_program <- function(program) {
+  if (length(program) == 1 && !grepl("[{\n]", program)) sub("[.]stan$", "", basename(program)) else ""
 }
 
 worst_diagnostics <- function(draws, measures) {

@@ -10,7 +10,7 @@ require_rstan <- function() {
     )
   }
   boost <- boost_folder(system.file("include", package = "BH"), "/usr/include")
-  rstan::rstan_options(boost_lib = boost)
+  invisible(rstan::rstan_options(boost_lib = boost)) # returns the one before
 }
 
 # Debian's r-cran-bh holds no headers: they are those of the system's libboost-dev.
@@ -49,6 +49,7 @@ compile_rstan <- function(text, cache_folder) {
   file <- if (!is.null(cache_folder)) file.path(cache_folder, paste0("rstan-", key, ".rds"))
   model <- read_compiled(file)
   if (is.null(model)) {
+    if (interactive()) message("compiling the program by rstan: about a minute, once")
     model <- as_sampling_error(
       rstan::stan_model(model_code = text, model_name = "pyhybrid", auto_write = FALSE)
     )
@@ -97,17 +98,11 @@ write_compiled <- function(model, file) {
   invisible()
 }
 
-# What a call of rstan may leave behind: files of its chains' messages, and, when it is interrupted,
-# R's messages diverted into one of them.
-what_rstan_may_leave <- function() {
-  list(files = list.files(tempdir(), all.files = TRUE), sink = sink.number(type = "message"))
-}
-
-clear_after_rstan <- function(before) {
-  now <- what_rstan_may_leave()
-  if (now$sink != before$sink) {
-    sink(if (before$sink != 2) getConnection(before$sink), type = "message")
-    close(getConnection(now$sink))
+# An interrupted call of rstan may leave R's messages diverted into a file of one of its chains.
+undivert_messages <- function(before) {
+  now <- sink.number(type = "message")
+  if (now != before) {
+    sink(if (before != 2) getConnection(before), type = "message")
+    close(getConnection(now))
   }
-  unlink(file.path(tempdir(), setdiff(now$files, before$files)), recursive = TRUE)
 }

@@ -14,7 +14,7 @@ charge_decimals <- c("asymptotic local" = 2, "strict" = 6)
 #' stored in binary. Numbers are therefore taken by their shortest decimal form (the fewest digits
 #' that give back the same double) and multiplied digit by digit, without any tolerance.
 #'
-#' @param bound Overall Lipschitz bound in nats, >= 0, finite.
+#' @param bound Overall Lipschitz bound in nats, >= 0, finite, or a result of [lipschitz_bounds()].
 #' @param n_draws_released Posterior draws released; data sets simulated from one draw cost no more
 #'   than one.
 #' @param relation `"remove"` (one record left out) or `"replace"` (one record replaced).
@@ -33,6 +33,7 @@ charge_decimals <- c("asymptotic local" = 2, "strict" = 6)
 epsilon_of_bound <- function(bound, n_draws_released = 1, relation = "remove",
                              density_above_one = FALSE, safety_factor = 1,
                              kind = "asymptotic local") {
+  if (inherits(bound, "pyhybrid_lipschitz_bounds")) bound <- bound$overall
   bound <- check_finite(bound, "bound")
   if (bound < 0) invalid_input("bound must be >= 0: found ", short(bound))
   n_draws_released <- check_count(n_draws_released, "n_draws_released")

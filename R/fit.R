@@ -3,7 +3,7 @@
 #' Fit a Stan program
 #'
 #' Draws from the (weighted) posterior of a program of this package, of a file or of a text. With
-#' rstan before 2.26, array declarations are rewritten first ([rewrite_arrays()]), and single calls of
+#' rstan before 2.26, array declarations are rewritten first, and single calls of
 #' `neg_binomial_2_log_lpmf` go over to Poisson's where phi > 1e8, at which the old library loses all
 #' digits. Compiled programs hold no data; they are kept for the session, and in `cache_folder` if
 #' that is given.
@@ -13,32 +13,42 @@
 #' @param data Named list of the program's data.
 #' @param chains,iter_warmup,iter_sampling Number of chains; draws of each, before and after
 #'   adaptation.
-#' @param seed Whole number; drawn at random if `NULL` and recorded in the result.
+#' @param seed Whole number; from the system's entropy if `NULL`; recorded in the result. The session's
+#'   own random numbers are left as they were.
 #' @param adapt_delta,max_treedepth,init,cores,refresh As in [rstan::sampling()].
 #' @param step_size Initial step size of the sampler; chosen by it if `NULL`.
 #' @param variables Names of variables to keep; all if `NULL`.
 #' @param cache_folder Folder for compiled programs, by content; none if `NULL`.
-#' @return An object of class `pyhybrid_fit`: a list with `draws` (one array of chains x draws x ...
-#'   per variable, in the order of the program), `log_lik` (matrix, all draws by records, chain by
+#' @return An object of class `pyhybrid_fit` with methods for [print()], [coef()], [vcov()], [nobs()],
+#'   `as_draws_array()` of \pkg{posterior}, `tidy()` and `glance()` ([fit-methods]) and [as_loglik()]: a
+#'   list with `draws` (one array of chains x draws x ...
+#'   per variable, in the order of the program; \pkg{posterior} and \pkg{loo} expect iterations first:
+#'   give them `as_draws_array()`), `log_lik` (matrix, all draws by records, chain by
 #'   chain; `NULL` if the program has none), `diagnostics` (`rhat`, `ess_bulk`, `ess_tail`: the
 #'   worst over `lp__` and all variables of at most 100 elements; `divergences`), `sampler` (chains
 #'   x draws matrices `divergent`, `treedepth` and `energy`; by chain, `step_size` and the diagonal
-#'   `inv_metric`), `engine`, `version`, `seed` and `program` (the text that was compiled). Draws of
+#'   `inv_metric`), `settings` of the sampler, `engine`, `version`, `seed` and `program` (the text that
+#'   was compiled). Draws of
 #'   `log_lik` are confidential.
 #' @seealso [pyhybrid-conditions]
 #' @examples
-#' \dontrun{
-#' data <- stan_data(visits ~ 1, data.frame(visits = c(95, 100, 104)))
-#' fit <- fit_rstan("poisson", data, seed = 1)
-#' lipschitz_bounds(fit$log_lik)
+#' \donttest{
+#' if (requireNamespace("rstan", quietly = TRUE)) {
+#'   visits <- data.frame(visits = c(95, 100, 104))
+#'   fit <- fit_rstan("poisson", stan_data(visits ~ 1, visits, program = "poisson"), seed = 1)
+#'   lipschitz_bounds(fit)
+#' }
 #' }
 #' @export
 fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampling = 1000,
                       seed = NULL, adapt_delta = 0.9, max_treedepth = 10, init = "random",
                       step_size = NULL, variables = NULL, cores = 1, refresh = 0,
                       cache_folder = NULL) {
+  random <- random_state()
+  on.exit(restore_random(random))
   seed <- check_settings(chains, iter_warmup, iter_sampling, seed, data)
-  require_rstan()
+  boost <- require_rstan()
+  on.exit(rstan::rstan_options(boost_lib = boost), add = TRUE)
   text <- program_text(program)
   if (utils::packageVersion("rstan") < "2.26") text <- for_old_rstan(text)
   model <- compile_rstan(text, cache_folder)
@@ -46,22 +56,27 @@ fit_rstan <- function(program, data, chains = 4, iter_warmup = 1000, iter_sampli
   control$stepsize <- step_size
   # rstan looks for what a list lacks in the caller's variables; in an environment it does not.
   sealed <- list2env(data, parent = emptyenv())
-  before <- what_rstan_may_leave()
-  on.exit(clear_after_rstan(before))
+  # What chains say goes into a file, which an interrupt leaves: into a folder of its own.
+  folder <- private_folder()
+  sinks <- sink.number(type = "message")
+  on.exit(undivert_messages(sinks), add = TRUE)
+  on.exit(unlink(folder, recursive = TRUE), add = TRUE)
   fit <- as_sampling_error(rstan::sampling(
     model,
     data = sealed, pars = if (is.null(variables)) NA else variables, chains = chains,
     iter = iter_warmup + iter_sampling, warmup = iter_warmup, seed = seed, init = init,
-    cores = cores, refresh = refresh, open_progress = FALSE, show_messages = FALSE,
-    control = control
+    cores = cores, refresh = refresh, open_progress = FALSE,
+    show_messages = file.path(folder, "messages.txt"), control = control
   ))
   if (fit@mode != 0) {
     sampling_error("rstan must return draws: no chain finished; ", trimws(geterrmessage()))
   }
   measures <- list(rhat = rstan::Rhat, ess_bulk = rstan::ess_bulk, ess_tail = rstan::ess_tail)
   new_fit(
-    by_variable(as.array(fit)), measures, rstan_sampler(fit),
-    engine = "rstan", seed = seed, program = text
+    by_variable(as.array(fit)), measures, rstan_sampler(fit), data,
+    settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
+    engine = "rstan", version = as.character(utils::packageVersion("rstan")), seed = seed,
+    program = text, name = program
   )
 }
 
@@ -71,11 +86,12 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
                          seed = NULL, adapt_delta = 0.9, max_treedepth = 10, init = NULL,
                          step_size = NULL, variables = NULL, cores = 1, refresh = 0,
                          cache_folder = NULL) {
+  random <- random_state()
+  on.exit(restore_random(random))
   seed <- check_settings(chains, iter_warmup, iter_sampling, seed, data)
   require_cmdstanr()
   # Data and draws are confidential: one private folder, removed on every way out.
-  folder <- tempfile("pyhybrid")
-  dir.create(folder, mode = "0700")
+  folder <- private_folder()
   on.exit(unlink(folder, recursive = TRUE), add = TRUE)
   text <- program_text(program)
   data_file <- file.path(folder, "data.json")
@@ -93,8 +109,10 @@ fit_cmdstanr <- function(program, data, chains = 4, iter_warmup = 1000, iter_sam
   flat <- unclass(fit$draws(variables = variables, format = "draws_array"))
   measures <- mget(c("rhat", "ess_bulk", "ess_tail"), envir = asNamespace("posterior"))
   new_fit(
-    by_variable(flat), measures, cmdstanr_sampler(fit),
-    engine = "cmdstanr", seed = seed, program = text
+    by_variable(flat), measures, cmdstanr_sampler(fit), data,
+    settings = sampler_settings(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth),
+    engine = "cmdstanr", version = from_cmdstanr("cmdstan_version")(), seed = seed,
+    program = text, name = program
   )
 }
 
@@ -111,11 +129,19 @@ print.pyhybrid_fit <- function(x, ...) {
   invisible(x)
 }
 
+# Under the Python package's names.
+sampler_settings <- function(chains, iter_warmup, iter_sampling, adapt_delta, max_treedepth) {
+  list(
+    chains = chains, warmup = iter_warmup, draws = iter_sampling, adapt_delta = adapt_delta,
+    max_treedepth = max_treedepth, max_draws = iter_sampling
+  )
+}
+
 check_settings <- function(chains, iter_warmup, iter_sampling, seed, data) {
   check_count(chains, "chains")
   check_count(iter_warmup, "iter_warmup")
   check_count(iter_sampling, "iter_sampling")
-  if (is.null(seed)) seed <- sample.int(.Machine$integer.max, 1)
+  if (is.null(seed)) seed <- new_seed()
   seed <- check_count(seed, "seed", at_least = 0)
   if (seed > .Machine$integer.max) {
     invalid_input("seed must be at most ", .Machine$integer.max, ": found ", show_value(seed))
@@ -124,6 +150,12 @@ check_settings <- function(chains, iter_warmup, iter_sampling, seed, data) {
     invalid_input("data must be a list with a name for every element")
   }
   as.integer(seed)
+}
+
+private_folder <- function() {
+  folder <- tempfile("pyhybrid")
+  dir.create(folder, mode = "0700")
+  folder
 }
 
 program_text <- function(program) {

@@ -7,11 +7,11 @@
 #' without the record, is found from smoothed importance weights \eqn{\exp(-g_i)}; the larger of the
 #' two is charged, at its upper end.
 #'
-#' @param log_lik Matrix, S draws in rows, stacked chain after chain, and n records in columns: the
-#'   UNWEIGHTED log-likelihood in nats, at draws from the posterior weighted by `alpha`. A record that
-#'   is not finite in any draw has an infinite mu.
+#' @param log_lik As in [lipschitz_bounds()]; rows of a matrix are stacked chain after chain. A record
+#'   that is not finite in any draw has an infinite mu.
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
-#' @param chains Chains that the draws come from, at least 4 draws each.
+#' @param chains Chains that the draws come from, at least 4 draws each; those that [as_loglik()]
+#'   knows of if `NULL`, one for a plain matrix.
 #' @param ess Effective number of draws, one or one for each record, instead of that of the chains.
 #' @param neighbor Whether to take the deviation without the record, too.
 #' @return A list with `by_record`, `neighbor_by_record`, `standard_error_by_record`,
@@ -24,14 +24,17 @@
 #' log_lik <- matrix(stats::rnorm(400, sd = 0.1), 200)
 #' gaussian_mu(log_lik)$upper
 #' @export
-gaussian_mu <- function(log_lik, alpha = NULL, chains = 1, ess = NULL, neighbor = TRUE) {
+gaussian_mu <- function(log_lik, alpha = NULL, chains = NULL, ess = NULL, neighbor = TRUE) {
+  if (is.null(chains)) chains <- chains_of(log_lik)
   terms <- weighted_terms(log_lik, alpha)
   check_flag(neighbor, "neighbor")
   ess <- check_effective(ess, nrow(terms), ncol(terms), chains)
   found <- lapply(seq_len(ncol(terms)), function(i) {
     mu_of_term(terms[, i], chains, ess[i], neighbor)
   })
-  part <- function(name) vapply(found, function(one) one[[name]], 0)
+  part <- function(name) {
+    stats::setNames(vapply(found, function(one) one[[name]], 0), colnames(terms))
+  }
   own <- part("own")
   other <- part("other")
   own_upper <- own + 2 * part("own_error")
@@ -44,7 +47,7 @@ gaussian_mu <- function(log_lik, alpha = NULL, chains = 1, ess = NULL, neighbor 
     ),
     upper_by_record = pmax(own_upper, other_upper), pareto_k = part("k"),
     overall = max(own[top], other[top]),
-    standard_error = if (own[top] >= other[top]) part("own_error")[top] else part("other_error")[top],
+    standard_error = unname(part(if (own[top] >= other[top]) "own_error" else "other_error")[top]),
     upper = max(own_upper, other_upper)
   )
 }

@@ -6,9 +6,8 @@
 #' the privacy loss of releasing draw s about record i, estimated and not bounded. The sum is Pareto
 #' smoothed, as in PSIS-LOO.
 #'
-#' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
-#'   in nats, at draws from the posterior weighted by `alpha`. A record that is not finite in any
-#'   draw has an infinite loss.
+#' @param log_lik As in [lipschitz_bounds()]. A record that is not finite in any draw has an infinite
+#'   loss.
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @return A list with `by_record` (vector of length n) and `by_draw` (vector of length S), the
 #'   largest `abs(L)` over draws and over records; `quantiles` (n by 3) of `abs(L)` over the draws
@@ -28,7 +27,7 @@ leave_one_out_loss <- function(log_lik, alpha = NULL) {
     if (any(is.infinite(own))) rep(Inf, 3) else stats::quantile(own, probabilities, names = FALSE)
   })
   list(
-    by_record = matrixStats::colMaxs(loss, useNames = FALSE),
+    by_record = stats::setNames(matrixStats::colMaxs(loss, useNames = FALSE), colnames(terms)),
     by_draw = matrixStats::rowMaxs(loss, useNames = FALSE),
     quantiles = t(quantiles), probabilities = probabilities,
     pareto_k = vapply(found, function(one) one$k, 0)

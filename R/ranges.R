@@ -8,9 +8,8 @@
 #' papers' \eqn{2 \max_s |g_{is}|}. Over S draws it is an estimate from below: it says nothing of
 #' losses rarer than about one in S.
 #'
-#' @param log_lik Matrix, S draws in rows and n records in columns: the UNWEIGHTED log-likelihood
-#'   in nats, at draws from the posterior weighted by `alpha`. A record that is not finite in any
-#'   draw has an infinite range.
+#' @param log_lik As in [lipschitz_bounds()]. A record that is not finite in any draw has an infinite
+#'   range.
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`. A weight of 0 has
 #'   range 0.
 #' @param draw_quantile q in (0, 1\]. With \eqn{T_s = \max_i |g_{is} - \mathrm{median}\, g_i|} over
@@ -51,10 +50,10 @@ weighted_terms <- function(log_lik, alpha) {
   terms
 }
 
-# Largest less smallest value of each column; not finite if any value is not.
+# Largest less smallest value of each column, with its name; not finite if any value is not.
 spread_of <- function(terms) {
   range <- matrixStats::colRanges(terms, useNames = FALSE)
-  range[, 2] - range[, 1]
+  stats::setNames(range[, 2] - range[, 1], colnames(terms))
 }
 
 #' Epsilon of ranges
@@ -153,6 +152,7 @@ check_delta <- function(value) {
 #' epsilon_of_censoring(0.25, relation = "replace")
 #' @export
 center_and_censor <- function(log_lik, center = NULL, alpha = NULL, cap, excess = NULL) {
+  if (missing(cap)) invalid_input("cap must be given: M in nats, above 0")
   log_lik <- check_log_lik(log_lik)
   n <- ncol(log_lik)
   center <- if (is.null(center)) rep(0, n) else check_vector(center, "center", n)
@@ -182,6 +182,7 @@ center_and_censor <- function(log_lik, center = NULL, alpha = NULL, cap, excess 
 #' @rdname center_and_censor
 #' @export
 frozen_excess <- function(log_lik, center = NULL, alpha = NULL, cap) {
+  if (missing(cap)) invalid_input("cap must be given: M in nats, above 0")
   clipped <- center_and_censor(log_lik, center, alpha, cap)
   log_lik <- check_log_lik(log_lik)
   center <- if (is.null(center)) rep(0, ncol(log_lik)) else center

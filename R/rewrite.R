@@ -1,15 +1,8 @@
 # Array declarations in the form that rstan before 2.26 reads.
 
-#' Rewrite Stan array declarations into the old form
-#'
-#' rstan before 2.26 reads `int<lower=0> y[n];` and not `array[n] int<lower=0> y;`, which current
-#' Stan demands. Declarations (several names and initial values included), function arguments and
-#' return types are rewritten; comments, and everything else, are left as they are.
-#' @param text Stan program text, one string or one per line.
-#' @return One string.
-#' @examples
-#' cat(rewrite_arrays("data { int n; array[n] int<lower=0> y; }"))
-#' @export
+# rstan before 2.26 reads `int<lower=0> y[n];` and not `array[n] int<lower=0> y;`, which current Stan
+# demands. Declarations (several names and initial values included), arguments and return types are
+# rewritten; comments, and everything else, are left as they are.
 rewrite_arrays <- function(text) {
   text <- paste(text, collapse = "\n")
   repeat {

@@ -7,8 +7,13 @@
 #' by the information of all records, shortened to a norm of at most `clip`, and summed; the sum gets
 #' Gaussian noise of deviation `clip` / mu (twice that where a record is replaced), and a step is
 #' made from it. `scoring_design()` has all that a round knows before it looks at an outcome, from
-#' scores of simulated outcomes.
+#' scores of simulated outcomes. `record_scores()` are the scores of a family.
 #'
+#' These are for teaching, and to hold the Python package to: its noise is exact, made of whole numbers and
+#' audited, and R's is not. A release is made there ([synthesize()] says how).
+#'
+#' @param y,X,offset Outcomes (n), design matrix (n, K), and offset (n) or 0.
+#' @param family `"poisson"`, `"negative_binomial"`, `"bernoulli"` or `"normal"`.
 #' @param scores For `clip_scores()` a matrix, one row for each record; a row that is not finite
 #'   becomes 0. For `scoring_design()` an array of repetitions, records and coordinates: scores of
 #'   simulated outcomes.
@@ -18,15 +23,47 @@
 #' @param mu Of the round, above 0.
 #' @param clips Multiples of sqrt(d / n) that are tried.
 #' @param sensitivity 1, or 2 where a record is replaced.
-#' @param theta The round's point.
+#' @param theta The round's point; for `record_scores()` the coefficients, then the logarithm of phi
+#'   (negative binomial) or sigma (normal).
 #' @param noisy_sum Sum of clipped scores with noise.
 #' @param design What `scoring_design()` returns.
 #' @param prior_gradient Gradient of the log prior at `theta`.
-#' @return `clip_scores()` a matrix as `scores`; `scoring_design()` a list of `whitening`, `clip`,
+#' @param predictors Derivative of the linear predictor by the coordinates, (n, d), such as X and a column
+#'   of 0: the step is shortened until it moves the linear predictor by at most `largest` (root mean
+#'   square), and a coordinate that the linear predictor does not have by as much; not if `NULL`.
+#' @param largest Above 0.
+#' @return `record_scores()` a matrix, (n, d); `clip_scores()` a matrix as `scores`; `scoring_design()` a
+#'   list of `whitening`, `clip`,
 #'   `information`, `jacobian` (G), `center` (b) and `variance`; `scoring_step()` the next point.
 #' @references Kuensch, Stefanski, Carroll (1989), JASA 84. Dong, Roth, Su (2022), JRSS B 84:3-37.
 #' @examples
 #' clip_scores(rbind(c(3, 4), c(0.3, 0.4)), diag(2), 1)
+#' record_scores(c(0, 3), cbind(1, c(0, 1)), theta = c(0.5, 0.2), family = "poisson")
+#' @rdname clip_scores
+#' @export
+record_scores <- function(y, X, theta, family, offset = 0) {
+  check_choice(family, "family", c("poisson", "negative_binomial", "bernoulli", "normal"))
+  y <- check_vector(y, "y")
+  if (!is.numeric(X) || length(dim(X)) != 2 || nrow(X) != length(y)) {
+    invalid_input("X must be a matrix with ", length(y), " rows: found ", show_shape(X))
+  }
+  second <- family %in% c("negative_binomial", "normal")
+  theta <- check_vector(theta, "theta", ncol(X) + second)
+  linear <- drop(X %*% theta[seq_len(ncol(X))]) + offset
+  size <- if (second) exp(theta[length(theta)])
+  switch(family,
+    poisson = X * (y - exp(linear)),
+    bernoulli = X * (y - stats::plogis(linear)),
+    normal = cbind(X * (y - linear) / size^2, ((y - linear) / size)^2 - 1),
+    negative_binomial = {
+      mu <- exp(linear)
+      of_size <- digamma(y + size) - digamma(size) - log1p(mu / size) + 1 - (y + size) / (mu + size)
+      cbind(X * (y - mu) / (1 + mu / size), size * of_size)
+    }
+  )
+}
+
+#' @rdname clip_scores
 #' @export
 clip_scores <- function(scores, whitening, clip) {
   check_positive(clip, "clip")
@@ -69,9 +106,15 @@ scoring_design <- function(scores, precision, mu, clips = 0.5 * 2^((0:24) / 2), 
 
 #' @rdname clip_scores
 #' @export
-scoring_step <- function(theta, noisy_sum, design, prior_gradient) {
+scoring_step <- function(theta, noisy_sum, design, prior_gradient, predictors = NULL, largest = 1.5) {
   right <- noisy_sum - design$center + drop(crossprod(design$whitening, prior_gradient))
-  theta + drop(solve(design$jacobian, right))
+  step <- drop(solve(design$jacobian, right))
+  if (!is.null(predictors)) {
+    moved <- sqrt(mean((predictors %*% step)^2))
+    others <- max(abs(step[colSums(predictors != 0) == 0]), 0)
+    step <- step * min(1, check_positive(largest, "largest") / max(moved, others, 1e-300))
+  }
+  theta + step
 }
 
 whitening_of <- function(information) {

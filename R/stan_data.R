@@ -16,10 +16,12 @@
 #'   `"ordinal"` text, factors, logicals and numbers, `"negative_binomial"` and `"poisson"` whole
 #'   numbers >= 0,
 #'   `"beta"` (without predictors) and `"beta_regression"` outcomes in \[lower, upper\],
-#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"gamma_regression"` positive ones. `"published/negative_binomial"` and the others in
+#'   `"normal_regression"` and `"normal_mixture"` continuous ones, `"gamma_regression"` positive ones.
+#'   `"published/negative_binomial"` and the others in
 #'   `stan/published` are the programs as the papers print or describe them, with their names.
 #' @param prior Prior on the coefficients: `"published"`, the papers', or `"normal"`, independent
-#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and `"published"` for the others. Not
+#'   normals about 0; if `NULL`, `"normal"` for `"bernoulli"` and `"gamma_regression"`, and
+#'   `"published"` for the others. Not
 #'   for `"beta"` and `"normal_mixture"`.
 #' @param prior_scale,prior_scale_intercept Standard deviations of the coefficients and of the
 #'   intercept under `"normal"`; given, never read from the data.
@@ -34,8 +36,10 @@
 #'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
 #'   is the lower end of the prior of the standard deviation.
 #' @param n_components Of `"normal_mixture"`: number of components.
-#' @param cap Of `"published/beta"`, which is printed with one: each weighted term is clipped at it;
-#'   not if `NULL`.
+#' @param cap M in nats, or `c(a, b)`: each weighted term is clipped at it, as in [censor()]; not if
+#'   `NULL`. Of the published programs `"published/beta"` alone is printed with one.
+#' @param center With a cap: c_i in nats, a vector of length n, taken from each term before it is
+#'   clipped, as in [center_and_censor()]; not for the published programs.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples
 #' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50), nights = c(1, 3, 2, 5))
@@ -45,17 +49,28 @@
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
                       prior = NULL, prior_scale = 2.5, prior_scale_intercept = 10, levels = NULL,
                       lower = 0, upper = NULL, edge = 1e-10, transform = "identity", unit = 1,
-                      min_sd = 0, n_components = 5, cap = NULL) {
+                      min_sd = 0, n_components = 5, cap = NULL, center = NULL) {
+  design <- program_design(
+    formula, data, program, prior, prior_scale, prior_scale_intercept, levels, lower, upper, edge,
+    transform, unit, min_sd, n_components,
+    given = names(match.call())
+  )
+  program_data(design, check_alpha(weights, length(design$y)), cap, center)
+}
+
+# What a program reads of a table but for weights and cap: outcome on its scale (n), X (n, K), offset
+# (n), and the settings that do not depend on the records.
+program_design <- function(formula, data, program, prior = NULL, prior_scale = 2.5,
+                           prior_scale_intercept = 10, levels = NULL, lower = 0, upper = NULL,
+                           edge = 1e-10, transform = "identity", unit = 1, min_sd = 0,
+                           n_components = 5, given = character()) {
   published <- isTRUE(startsWith(as.character(program), "published/"))
   if (published) {
     check_choice(program, "program", paste0("published/", names(published_names)))
     program <- sub("published/", "", program)
   }
-  if (!is.null(cap) && !(published && program == "beta")) {
-    invalid_input("cap must be given for the program published/beta alone, which is printed with one")
-  }
   check_choice(program, "program", names(options_of_programs))
-  check_options(program, names(match.call()))
+  check_options(program, given)
   if (published && !is.null(prior) && prior != "published") {
     invalid_input("prior must be \"published\" for the published programs")
   }
@@ -72,51 +87,83 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
     read_design(formula, data)
   }
   X <- design$X
-  n <- length(design$y)
-  weights <- check_alpha(weights, n)
   if (program == "beta" && !(identical(colnames(X), "(Intercept)") && all(design$offset == 0))) {
     invalid_input("program 'beta' takes no predictors: formula must be outcome ~ 1")
   }
-  if (many) {
-    if (any(design$offset != 0)) invalid_input("program '", program, "' takes no offset()")
-    y <- design$y
-  } else if (startsWith(program, "normal")) {
-    y <- transformed_outcome(design$y, transform, unit)
-    if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
-  } else if (program == "gamma_regression") {
-    first_wrong(design$y <= 0, "be above 0")
-    y <- design$y / check_positive(unit, "unit")
-  } else if (startsWith(program, "beta")) {
-    y <- unit_outcome(design$y, lower, if (is.null(upper)) 1 else upper, edge)
-  } else if (program == "bernoulli") {
-    y <- design$y
-    first_wrong(!y %in% c(0, 1), "be 0 or 1")
-  } else {
-    y <- count_outcome(design$y, lower, if (is.null(upper)) .Machine$integer.max else upper)
+  if (many && any(design$offset != 0)) invalid_input("program '", program, "' takes no offset()")
+  if (published && any(design$offset != 0)) {
+    invalid_input("the published programs take no offset()")
   }
-  if (published) return(as_published(program, y, X, weights, design$offset, n_components, cap))
+  if (is.null(upper)) upper <- if (startsWith(program, "beta")) 1 else .Machine$integer.max
+  if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
+  y <- outcome_of(program, design$y, lower, upper, edge, transform, unit)
+  n_components <- check_count(n_components, "n_components")
+  if (program == "normal_mixture" && n_components > length(y)) {
+    invalid_input("n_components must be at most the number of records, ", length(y))
+  }
+  c(design[c("X", "offset")], list(
+    y = y,
+    program = program, published = published, outcome = outcome_name(formula),
+    lower = lower, upper = upper, transform = transform, unit = unit, min_sd = min_sd,
+    n_components = n_components, n_levels = length(attr(design$y, "levels")),
+    normal_prior = prior == "normal", prior_scale = scales[2 - (colnames(X) == "(Intercept)")]
+  ))
+}
+
+outcome_of <- function(program, y, lower, upper, edge, transform, unit) {
+  if (program %in% programs_of_levels) {
+    return(y)
+  }
+  if (startsWith(program, "normal")) {
+    return(transformed_outcome(y, transform, unit))
+  }
+  if (program == "gamma_regression") {
+    first_wrong(y <= 0, "be above 0")
+    return(y / check_positive(unit, "unit"))
+  }
+  if (startsWith(program, "beta")) {
+    return(unit_outcome(y, lower, upper, edge))
+  }
+  if (program == "bernoulli") {
+    first_wrong(!y %in% c(0, 1), "be 0 or 1")
+    return(y)
+  }
+  count_outcome(y, lower, upper)
+}
+
+# The data block of a design's program.
+program_data <- function(design, weights, cap = NULL, center = NULL) {
+  n <- length(design$y)
+  y <- design$y
+  X <- design$X
+  labelled <- function(data) structure(data, coefficients = colnames(X))
+  if (design$published) {
+    return(labelled(as_published(design, weights, cap, center)))
+  }
   rows <- list(n = n, y = array(y, n), frequency = array(1, n), weights = array(weights, n))
   linear <- list(K = ncol(X), X = unname(X), offsets = array(design$offset, n))
   priors <- list(
-    normal_prior = as.integer(prior == "normal"),
-    prior_scale = array(scales[2 - (colnames(X) == "(Intercept)")], ncol(X))
+    normal_prior = as.integer(design$normal_prior),
+    prior_scale = array(design$prior_scale, ncol(X))
   )
-  own <- switch(program,
+  own <- switch(design$program,
     categorical = ,
-    ordinal = c(
-      linear[c("K", "X")], priors["prior_scale"], list(n_levels = length(attr(design$y, "levels")))
-    ),
+    ordinal = c(linear[c("K", "X")], priors["prior_scale"], list(n_levels = design$n_levels)),
     beta = beta_sums(y, weights),
-    normal_regression = c(linear, priors, list(min_sd = min_sd)),
-    normal_mixture = {
-      if (check_count(n_components, "n_components") > n) {
-        invalid_input("n_components must be at most the number of records, ", n)
-      }
-      c(linear, list(min_sd = min_sd, n_components = n_components))
-    },
+    normal_regression = c(linear, priors, list(min_sd = design$min_sd)),
+    normal_mixture = c(linear, design[c("min_sd", "n_components")]),
     c(linear, priors)
   )
-  c(rows, own, rough_fit(program, y, X, weights, design$offset, own), no_cap(n))
+  hints <- rough_fit(design$program, y, X, weights, design$offset, own)
+  labelled(c(rows, own, hints, cap_data(n, cap, center)))
+}
+
+# A design without record i: the same columns, whatever its levels are.
+without_record <- function(design, i) {
+  design$y <- structure(design$y[-i], levels = attr(design$y, "levels"))
+  design$X <- design$X[-i, , drop = FALSE]
+  design$offset <- design$offset[-i]
+  design
 }
 
 # What the papers' programs read, by its name in them.
@@ -128,16 +175,19 @@ published_names <- list(
   normal_mixture = c("n", "P", "K", "y", "weights", "X")
 )
 
-as_published <- function(program, y, X, weights, offset, n_components, cap) {
-  if (any(offset != 0)) invalid_input("the published programs take no offset()")
-  n <- length(y)
-  mixture <- program == "normal_mixture"
+as_published <- function(design, weights, cap, center) {
+  if (!is.null(center) || (!is.null(cap) && design$program != "beta")) {
+    invalid_input("cap must be given for published/beta alone, and center for no published program")
+  }
+  n <- length(design$y)
+  y <- as.vector(design$y)
+  P <- ncol(design$X)
   all <- list(
-    n = n, P = ncol(X), K = if (mixture) n_components else ncol(X), X = unname(X),
-    y = array(y, n), outcome = array(y, n), weights = array(weights, n), alpha = array(weights, n),
-    M = if (is.null(cap)) 1e300 else check_positive(cap, "cap")
+    n = n, P = P, K = if (design$program == "normal_mixture") design$n_components else P,
+    X = unname(design$X), y = array(y, n), outcome = array(y, n), weights = array(weights, n),
+    alpha = array(weights, n), M = if (is.null(cap)) 1e300 else check_positive(cap, "cap")
   )
-  all[published_names[[program]]]
+  all[published_names[[design$program]]]
 }
 
 programs_of_levels <- c("categorical", "ordinal")
@@ -215,10 +265,14 @@ beta_sums <- function(y, weights) {
   )
 }
 
-# Nothing is clipped, and log_lik is written.
-no_cap <- function(n) {
+# Terms are clipped if there is a cap, about a center if there is one; log_lik is written.
+cap_data <- function(n, cap, center) {
+  caps <- if (is.null(cap)) c(0, 0) else check_caps(cap)
+  if (is.null(cap) && !is.null(center)) invalid_input("center must be given with a cap: found none")
+  center <- if (is.null(center)) rep(0, n) else check_vector(center, "center", n)
   list(
-    emit_log_lik = 1, use_cap = 0, cap_below = 0, cap_above = 0, reference = array(0, n),
-    n_units = 0, unit = array(0L, n), n_frozen = 0, farthest = 0, steep = 0
+    emit_log_lik = 1, use_cap = as.integer(!is.null(cap)), cap_below = caps[1],
+    cap_above = caps[2], reference = array(center, n), n_units = 0, unit = array(0L, n),
+    n_frozen = 0, farthest = 0, steep = 0
   )
 }

@@ -17,12 +17,11 @@
 #'   bound alone: bounds by record and weights are of all draws.
 #' @return A list: `by_record` and `weights` of the unweighted fit, `by_record_weighted` and `bound`
 #'   of the weighted one, `risks` in between.
-#' @seealso [lipschitz_bounds()], and [lipschitz_weights()] without `draw_quantile`, which give the
-#'   same numbers
+#' @seealso [lipschitz_weights()] without `draw_quantile`, which gives the same weights, and
+#'   [lipschitz_bounds()], whose `overall` is the same bound
 #' @examples
-#' \dontrun{
-#' run_supplement("supplement_1.R", fit$log_lik)$weights
-#' }
+#' script <- "supplement_1.R" # a copy of your own
+#' if (file.exists(script)) run_supplement(script, matrix(-stats::rexp(20), 5))$weights
 #' @export
 run_supplement <- function(file, log_lik_unweighted, log_lik_weighted = NULL, draw_quantile = 1,
                            scale = 1, shift = 0) {

@@ -11,8 +11,7 @@
 #' r = 2/(1 + exp(-f/2)) - 1; `softmax` 1 - r with r = 1/(1 + exp(-1.69897 (f - mean f)/sd f)),
 #' r = 1/2 if all f are equal. Minimum, maximum, mean and sd are over the records with finite f.
 #'
-#' @param log_lik Matrix, S draws by n records, log-likelihood in nats at draws from the UNWEIGHTED
-#'   posterior.
+#' @param log_lik As in [lipschitz_bounds()], at draws from the UNWEIGHTED posterior.
 #' @param scale,shift c and g of Savitsky, Williams and Hu. With the defaults the riskiest record
 #'   gets exactly 0.
 #' @param transform `"linear"`, `"reciprocal"`, `"threshold"`, `"logistic"` or `"softmax"`.
@@ -21,9 +20,10 @@
 #' @param threshold f* in nats, above 0; required by, and only by, `transform = "threshold"`.
 #' @param risk What f_i is: `"size"`, the papers'; or how far it moves, `"range"`,
 #'   max_s f_si - min_s f_si, or `"deviation"`, the standard deviation of f_si over s.
-#' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n; infinity
-#'   allowed.
-#' @return Weights in \[0, 1\], a vector of length n; exactly 0 where the record is unbounded.
+#' @param lipschitz Unweighted by-record bounds f_i >= 0 in nats, a vector of length n (infinity
+#'   allowed), or a result of [lipschitz_bounds()].
+#' @return Weights in \[0, 1\], a vector of length n, with the names of the records; exactly 0 where
+#'   the record is unbounded.
 #'   Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 3 and assumption 2.
 #' @examples
@@ -49,7 +49,7 @@ risks <- list(
     ends[, 2] - ends[, 1]
   },
   deviation = function(log_lik) {
-    if (nrow(log_lik) == 1) rep(0, ncol(log_lik)) else apply(log_lik, 2, stats::sd)
+    if (nrow(log_lik) == 1) rep(0, ncol(log_lik)) else matrixStats::colSds(log_lik, useNames = FALSE)
   }
 )
 
@@ -57,6 +57,7 @@ risks <- list(
 #' @export
 weights_from_lipschitz <- function(lipschitz, scale = 1, shift = 0, transform = "linear",
                                    threshold = NULL) {
+  lipschitz <- bounds_by_record(lipschitz)
   f <- check_nonnegative_vector(lipschitz, "lipschitz")
   scale <- check_finite(scale, "scale")
   shift <- check_finite(shift, "shift")
@@ -66,7 +67,7 @@ weights_from_lipschitz <- function(lipschitz, scale = 1, shift = 0, transform = 
   }
   if (!is.null(threshold)) threshold <- check_positive(threshold, "threshold")
   finite <- is.finite(f)
-  alpha <- rep(0, length(f))
+  alpha <- stats::setNames(rep(0, length(f)), names(lipschitz))
   if (any(finite)) {
     alpha[finite] <- clip(scale * transforms[[transform]](f[finite], threshold) + shift, 0, 1)
   }
@@ -131,7 +132,8 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #'
 #' Sets alpha_i to 0 where alpha_i f_i > cap.
 #' @param alpha Weights in \[0, 1\], a vector of length n.
-#' @param lipschitz f_i of the UNWEIGHTED fit in nats, a vector of length n; infinity allowed.
+#' @param lipschitz f_i of the UNWEIGHTED fit in nats, a vector of length n (infinity allowed), or its
+#'   [lipschitz_bounds()].
 #' @param cap M in nats, above 0; epsilon / 2 for one released draw.
 #' @return Weights, a vector of length n. Confidential.
 #' @references Savitsky, Williams, Hu (2022), sec. 4.4; Hu, Williams, Savitsky (2025), sec. 2.2.
@@ -139,10 +141,12 @@ scalar_weights <- function(n, target_bound, unweighted_bound) {
 #' truncate_weights(c(1, 0.5), c(3, 10), cap = 3.5)
 #' @export
 truncate_weights <- function(alpha, lipschitz, cap) {
+  if (missing(cap)) invalid_input("cap must be given: M in nats, above 0")
+  lipschitz <- bounds_by_record(lipschitz)
   f <- check_nonnegative_vector(lipschitz, "lipschitz")
   alpha <- check_alpha(alpha, length(f))
   cap <- check_positive(cap, "cap")
-  ifelse(weighted_bound(f, alpha) > cap, 0, alpha)
+  stats::setNames(ifelse(weighted_bound(f, alpha) > cap, 0, alpha), names(lipschitz))
 }
 
 #' One re-weighting step
@@ -151,7 +155,8 @@ truncate_weights <- function(alpha, lipschitz, cap) {
 #' below the overall bound. D_i is per RECORD, not per draw. A weight of 0 stays 0; a weighted
 #' record whose bound is 0 goes to 1. Refit with the result.
 #' @param alpha Weights of the fit, in \[0, 1\], a vector of length n.
-#' @param by_record Bounds D_i of the alpha-weighted fit in nats, finite, a vector of length n.
+#' @param by_record Bounds D_i of the alpha-weighted fit in nats, finite, a vector of length n, or its
+#'   [lipschitz_bounds()].
 #' @param k In (0, 1\]; holds the refitted bound down.
 #' @param bound Overall bound of the same fit; the largest `by_record` if `NULL`.
 #' @return Weights, a vector of length n. Confidential.
@@ -161,7 +166,8 @@ truncate_weights <- function(alpha, lipschitz, cap) {
 #' reweight(c(1, 0.5, 0), c(2, 4, 0), k = 0.95)
 #' @export
 reweight <- function(alpha, by_record, k = 0.95, bound = NULL) {
-  by_record <- check_nonnegative_vector(by_record, "by_record")
+  labels <- names(bounds_by_record(by_record))
+  by_record <- check_nonnegative_vector(bounds_by_record(by_record), "by_record")
   alpha <- check_alpha(alpha, length(by_record))
   k <- check_fraction(k, "k")
   unbounded <- which(is.infinite(by_record))
@@ -172,7 +178,7 @@ reweight <- function(alpha, by_record, k = 0.95, bound = NULL) {
   }
   bound <- if (is.null(bound)) max(by_record) else check_positive(bound, "bound")
   raised <- ifelse(by_record > 0, k * alpha * bound / by_record, 1)
-  ifelse(alpha > 0, clip(raised, 0, 1), 0)
+  stats::setNames(ifelse(alpha > 0, clip(raised, 0, 1), 0), labels)
 }
 
 #' Censored weighted log-likelihood
@@ -188,6 +194,7 @@ reweight <- function(alpha, by_record, k = 0.95, bound = NULL) {
 #' censor(rbind(c(-1, -9)), cap = 2.5)
 #' @export
 censor <- function(log_lik, alpha = NULL, cap) {
+  if (missing(cap)) invalid_input("cap must be given: M in nats, above 0")
   log_lik <- check_log_lik(log_lik)
   alpha <- check_alpha(alpha, ncol(log_lik))
   cap <- check_positive(cap, "cap")

@@ -15,6 +15,7 @@ from typing import Any
 MAN = Path(__file__).resolve().parent.parent / "man"
 _PYTHON = re.compile(r"^::: pyhybrid\.[\w.]*\.(\w+)\n(?: {4}options:.*\n)?", re.MULTILINE)
 _MACRO = re.compile(r"\\([A-Za-z]+)(?:\[[^\]]*\])?\{|\\([%\\{}])")
+_METHOD = re.compile(r"\\method\{([^}]*)\}\{([^}]*)\}")
 _LINK = re.compile(r"\\link(?:\[[^\]]*\])?\{(.*?)\}")
 _ITEM = re.compile(r"\\item *")
 
@@ -87,6 +88,8 @@ def _macro(name: str, body: str) -> str:
         return f"${body}$"
     if name == "strong":
         return f"**{body}**"
+    if name == "pkg":
+        return body
     if name == "itemize":
         return "\n" + _ITEM.sub("\n- ", in_markdown(body))
     raise ValueError(f"docs/r_pages.py does not know \\{name}{{}} of man/: write what it becomes")
@@ -110,7 +113,8 @@ def page_of(topic: Help) -> str:
     anchors = "".join(f'<a id="{name}"></a>' for name in topic.aliases)
     lines = [f"### {in_markdown(parts['title'])}", anchors, in_markdown(parts["description"])]
     if "usage" in parts:
-        lines += ["```r\n" + parts["usage"].replace("\\%", "%") + "\n```"]
+        usage = _METHOD.sub(r"# of class \2\n\1", parts["usage"])
+        lines += ["```r\n" + usage.replace("\\%", "%") + "\n```"]
     if "arguments" in parts:
         lines += [_arguments(parts["arguments"])]
     if "details" in parts:
@@ -118,7 +122,7 @@ def page_of(topic: Help) -> str:
     if "value" in parts:
         lines += ["**Value.** " + in_markdown(parts["value"])]
     if "examples" in parts:
-        shown = re.sub(r"\\dontrun\{\n(.*)\n\}", r"\1", parts["examples"], flags=re.DOTALL)
+        shown = re.sub(r"\\donttest\{\n(.*)\n\}", r"\1", parts["examples"], flags=re.DOTALL)
         lines += ["```r\n" + shown.replace("\\%", "%") + "\n```"]
     if "references" in parts:
         lines += ["**References.** " + in_markdown(parts["references"])]

@@ -87,7 +87,7 @@ SLOWEST = (
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
     "models/test_calibration_by_simulation.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
-    "tests/test_distribution.py", "parity/test_pseudo_posterior.py", "cli/test_own_program.py",
+    "tests/test_distribution.py", "parity/test_synthesize.py", "cli/test_own_program.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
     "mechanisms/test_accounting.py", "mechanisms/test_reference_records.py",
     "security/test_load.py",

@@ -4,6 +4,8 @@
 set -u
 python=$1
 packages="r-base-core r-cran-rstan r-cran-matrixstats r-cran-testthat r-cran-jsonlite r-cran-bit64 r-cran-knitr r-cran-rmarkdown"
+# What the R package reads and draws with: a test for each.
+packages="$packages r-cran-posterior r-cran-loo r-cran-ggplot2 r-cran-haven r-cran-data.table r-cran-tibble r-cran-generics r-cran-brms"
 
 missing=""
 for package in $packages; do

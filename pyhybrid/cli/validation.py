@@ -13,13 +13,14 @@ import pandas as pd
 import typer
 from rich.markup import escape
 
+import pyhybrid
 from pyhybrid import validation
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.models import Poisson
-from pyhybrid.rbridge import r_status
+from pyhybrid.rbridge import r_code, r_status
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation.comparison import UNITS
 
@@ -119,7 +120,8 @@ def show_agreement(result: validation.Validation, out: Path | None) -> None:
             "confidential: it holds bounds and weights" if result.own_data else "can be published"
         )
         show(f"report: {escape(str(out))} ({kept})")
-    show(f"\n{result.verdict}{':' if result.disagreements else '.'}")
+    show(f"\nR's functions: {r_code()}.")
+    show(f"{result.verdict}{':' if result.disagreements else '.'}")
     for row in result.disagreements:
         show(
             f"  {escape(row.part)}: {escape(row.quantity)}: {row.sides[0]} {row.python:.6g}, "
@@ -146,7 +148,7 @@ def doctor(
             rows.append(_examined(engine_by_name(name), fit=every_engine or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
     able = [name for name, state, *_ in rows if state == _WORKS]
-    rows += [_r_row(), *map(_package_row, _PACKAGES)]
+    rows += [_r_row(), _r_package_row(), *map(_package_row, _PACKAGES)]
     result = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
     show(frame_table("What is here", result.drop(columns="fix")))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
@@ -190,6 +192,17 @@ def _r_row() -> _Row:
     if not result.available:
         return name, _MISSING, result.cause, result.remedy
     return name, _WORKS, f"R {result.r_version}, rstan {result.rstan_version or 'missing'}", ""
+
+
+def _r_package_row() -> _Row:
+    """The R package that `library(pyhybrid)` loads; Python does without."""
+    found, name = r_status().package_version, "R package pyhybrid"
+    if not found:
+        return name, _MISSING, "not installed; Python does without", ""
+    if found != pyhybrid.__version__:
+        remedy = f"R CMD INSTALL on a checkout of pyhybrid {pyhybrid.__version__}"
+        return name, "another version", f"{found}, and this is {pyhybrid.__version__}", remedy
+    return name, _WORKS, found, ""
 
 
 def _package_row(name: str) -> _Row:

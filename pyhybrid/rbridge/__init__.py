@@ -10,6 +10,16 @@ R's locale, its signal handler and its console are kept away from the Python pro
 from __future__ import annotations
 
 from pyhybrid.rbridge.conversion import RError, from_r, to_r
-from pyhybrid.rbridge.session import RStatus, call_r, collect, r_status, start_r
+from pyhybrid.rbridge.session import RStatus, call_r, collect, r_code, r_status, start_r
 
-__all__ = ["RError", "RStatus", "call_r", "collect", "from_r", "r_status", "start_r", "to_r"]
+__all__ = [
+    "RError",
+    "RStatus",
+    "call_r",
+    "collect",
+    "from_r",
+    "r_code",
+    "r_status",
+    "start_r",
+    "to_r",
+]

@@ -33,7 +33,7 @@ from pyhybrid.rbridge.conversion import RError, from_r, to_r
 _TIMEOUT = 60.0
 _R_4_5 = (4, 5)
 _LAST_FOR_OLDER_R = (3, 6, 5)
-_PACKAGES = ("matrixStats", "rstan", "StanHeaders", "BH")
+_PACKAGES = ("matrixStats", "rstan", "StanHeaders", "BH", "pyhybrid")
 _LOOK = """
 version_of <- function(p) tryCatch(as.character(utils::packageVersion(p)), error = function(e) "")
 boost <- c(system.file("include", package = "BH"), "/usr/include")
@@ -79,15 +79,17 @@ function(files) {
 
 @dataclass(frozen=True, kw_only=True)
 class RStatus:
-    """Versions of R, rpy2 and rstan (empty where not found), whether functions of the R package can
-    be called (rstan, and headers of Boost for it to compile with, are matters of their own), and if
-    not, why, and the command that mends it."""
+    """Versions of R, rpy2, rstan and the R package pyhybrid (empty where not found), whether
+    functions of the R package can be called (those that come with this package will do; rstan, and
+    headers of Boost for it to compile with, are matters of their own), and if not, why, and the
+    command that mends it."""
 
     available: bool
     r_home: str = ""
     r_version: str = ""
     rpy2_version: str = ""
     rstan_version: str = ""
+    package_version: str = ""
     boost: bool = False
     cause: str = ""
     remedy: str = ""
@@ -140,6 +142,7 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
         r_version=versions["R"],
         rpy2_version=_version("rpy2") or rinterface,
         rstan_version=versions.get("rstan", ""),
+        package_version=versions.get("pyhybrid", ""),
         boost=versions.get("boost") == "TRUE",
         cause=cause,
         remedy=remedy,
@@ -277,6 +280,11 @@ def _package() -> Any:
             f"the R package pyhybrid must be installed ({str(error).strip()}): "
             "run R CMD INSTALL on a checkout of pyhybrid"
         ) from None
+
+
+def r_code() -> str:
+    """Whose functions of R are called: those that come with this package, or an installed one's."""
+    return "those that come with this package" if _sources() else "the installed R package"
 
 
 def _sources() -> list[str]:

@@ -24,7 +24,7 @@ test_that("the loop refuses what it cannot do, naming record and draw", {
 
 test_that("missing values count as NaN, data frames as matrices", {
   expect_equal(lipschitz_bounds(rbind(c(NA, -1)))$by_record, c(Inf, 1))
-  expect_equal(lipschitz_bounds(data.frame(a = c(-1, -3), b = -2))$by_record, c(3, 2))
+  expect_equal(lipschitz_bounds(data.frame(a = c(-1, -3), b = -2))$by_record, c(a = 3, b = 2))
 })
 
 test_that("risks are those of a double loop over records", {

@@ -13,7 +13,10 @@ test_that("draws come back by variable, whatever the order of the engine", {
 })
 
 test_that("the inverse metric is read from rstan's text", {
-  text <- "# Adaptation terminated\n# Step size = 0.9\n# Diagonal elements of inverse mass matrix:\n# 1.5, 2e-05\n"
+  text <- paste0(
+    "# Adaptation terminated\n# Step size = 0.9\n# Diagonal elements of inverse mass matrix:\n",
+    "# 1.5, 2e-05\n"
+  )
   expect_equal(metric_in_text(text), c(1.5, 2e-05))
 })
 
@@ -52,6 +55,17 @@ test_that("rstan samples the Poisson program; log_lik is the density at the draw
   # The posterior of beta is close to normal about log(mean(y)); 5 Monte Carlo standard errors.
   se <- 1 / sqrt(sum(y)) / sqrt(fit$diagnostics$ess_bulk)
   expect_lt(abs(mean(eta) - log(mean(y))), 5 * se + 1 / sum(y))
+  expect_equal(lipschitz_bounds(fit)$overall, max(abs(fit$log_lik)))
+  expect_equal(names(coef(fit)), "(Intercept)")
+  expect_equal(nobs(fit), 8)
+  if (requireNamespace("posterior", quietly = TRUE)) {
+    draws <- posterior::as_draws_array(fit)
+    beta <- posterior::extract_variable_matrix(draws, "beta[(Intercept)]")
+    expect_equal(unname(unclass(beta)), t(fit$draws$beta[, , 1]), ignore_attr = TRUE)
+    # R-hat and the effective size are of chains, not of iterations taken for chains.
+    expect_equal(posterior::rhat(beta), fit$diagnostics$rhat, tolerance = 0.01)
+    expect_gt(posterior::ess_bulk(beta), 50)
+  }
   expect_output(print(fit), "Fit by rstan .*2 chains of 500 draws, seed 7")
 
   wrong <- poisson_data(y)
@@ -63,4 +77,90 @@ test_that("rstan samples the Poisson program; log_lik is the density at the draw
     ),
     type = "message"
   )
+})
+
+# --- What CmdStan wrote (tests/fake_cmdstan), through an object with the methods of cmdstanr ---------
+
+stored_cmdstan <- function() {
+  files <- testthat::test_path("..", "fake_cmdstan", paste0("output_", 1:2, ".csv"))
+  if (!all(file.exists(files))) skip("CmdStan's stored output is not here")
+  chains <- lapply(files, utils::read.csv, comment.char = "#", check.names = FALSE)
+  names <- gsub("[.]([0-9]+)$", "[\\1]", names(chains[[1]]))
+  names <- gsub("[.]([0-9]+)\\[([0-9]+)\\]$", "[\\1,\\2]", names)
+  everything <- aperm(simplify2array(lapply(chains, as.matrix)), c(1, 3, 2))
+  dimnames(everything) <- list(NULL, NULL, names)
+  sampler <- endsWith(names, "__") & names != "lp__"
+  methods <- list(
+    draws = function(variables = NULL, format) {
+      chosen <- !sampler & (is.null(variables) | sub("\\[.*", "", names) %in% variables)
+      posterior::as_draws_array(everything[, , chosen, drop = FALSE])
+    },
+    sampler_diagnostics = function(format) posterior::as_draws_array(everything[, , sampler]),
+    inv_metric = function(matrix) list(1, 1),
+    metadata = function() list(stan_variables = unique(sub("\\[.*", "", names[!sampler])))
+  )
+  list(fit = structure(methods, class = "CmdStanMCMC"), draws = everything)
+}
+
+test_that("cmdstanr's path reads what CmdStan wrote", {
+  skip_if_not_installed("posterior")
+  stored <- stored_cmdstan()
+  asked <- NULL
+  cmdstanr <- list(
+    cmdstan_version = function(...) "2.35.0", write_stan_json = function(data, file) file.create(file),
+    write_stan_file = function(text, dir) file.path(dir, "program.stan"),
+    cmdstan_model = function(source) {
+      list(sample = function(...) {
+        asked <<- list(...)
+        stored$fit
+      })
+    }
+  )
+  fit <- fit_cmdstanr
+  environment(fit) <- list2env(
+    list(from_cmdstanr = function(name) cmdstanr[[name]], require_cmdstanr = function() NULL),
+    parent = asNamespace("pyhybrid")
+  )
+  text <- "parameters { real s; } model { s ~ std_normal(); }"
+  found <- suppressWarnings(fit(text, list(n = 3), chains = 2, seed = 7)) # of 20 draws a chain
+  expect_equal(found$draws$m[2, 5, 1, 2], stored$draws[5, 2, "m[1,2]"], ignore_attr = TRUE)
+  expect_equal(dim(found$draws$s), c(2L, 20L))
+  expect_equal(found$sampler$energy[2, 3], stored$draws[3, 2, "energy__"], ignore_attr = TRUE)
+  expect_equal(found$version, "2.35.0")
+  expect_equal(asked$seed, 7L)
+  expect_false(file.exists(asked$data)) # the data's folder is gone
+  # Its objects are log-likelihoods, too.
+  x <- as_loglik(stored$fit, variable = "x")
+  expect_equal(x[20 + 4, 2], stored$draws[4, 2, "x[2]"], ignore_attr = TRUE)
+  expect_equal(attr(x, "chains"), 2)
+  expect_error(lipschitz_bounds(stored$fit), "must have a variable 'log_lik'.*found lp__, x")
+})
+
+stanfit_of <- function(data, chain) {
+  text <- pyhybrid:::for_old_rstan(pyhybrid:::program_text("poisson"))
+  model <- pyhybrid:::compile_rstan(text, NULL)
+  given <- stan_data(visits ~ sex, data, program = "poisson")
+  suppressWarnings( # one short chain
+    rstan::sampling(model, given, chains = 1, iter = 400, refresh = 0, seed = 3, chain_id = chain)
+  )
+}
+
+test_that("rstan's objects are read, and a clipped posterior is sampled by our programs", {
+  skip_on_cran()
+  skip_if_not_installed("rstan")
+  data <- survey(80)
+  made <- synthesize(
+    visits ~ sex, data, "poisson", censored(cap = 2.5), engine = "rstan", seed = 5, progress = FALSE,
+    chains = 3, iter_sampling = 600
+  )
+  expect_equal(charge(made)$epsilon, 5)
+  weighted <- confidential(made)$weighted
+  expect_lt(weighted$diagnostics$divergences, 2) # the printed program's diverge by thousands
+  expect_lt(weighted$diagnostics$rhat, 1.01)
+  wild <- rstan::sflist2stanfit(list(stanfit_of(data, 1), stanfit_of(data, 2)))
+  found <- as_loglik(wild)
+  expect_equal(dim(found), c(400L, 80L))
+  expect_equal(attr(found, "chains"), 2)
+  expect_equal(found[201, 3], rstan::extract(wild, "log_lik", permuted = FALSE)[1, 2, 3], ignore_attr = TRUE)
+  expect_error(as_loglik(wild, variable = "f"), "must have a variable 'f'")
 })

@@ -57,6 +57,7 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.running.tasks import one_blas_thread
 from pyhybrid.sources.source import Source
 
+_MOST_EVEN = 200_000  # rows of a part that are drawn evenly, beyond which they are many
 AUTO, SELECTS = "auto", ("all", "private")
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
@@ -543,17 +544,18 @@ class EstimatedTable:
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
         """So many rows of set `place`, from 1, as `public` has, which has no columns."""
         single = len(self.effects) == 1
+        even = single and len(public) <= _MOST_EVEN
         records = simulated(
             self.predictors,
             Records(domain=self.domain, public={}, n=len(public)),
             self.effects[place - 1],
             random,
             "rows",
-            even=single,
+            even=even,
         )
         fine = self.mechanism.domain
         return columns_of(
-            records, fine, self.shares[place - 1], random, place, even=single, follows=single
+            records, fine, self.shares[place - 1], random, place, even=even, follows=single
         )
 
 

@@ -35,6 +35,7 @@ _RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those bef
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
+_MOST_REGRESSED = 100_000  # synthetic records that a regression is fitted to
 _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
@@ -270,8 +271,9 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
     cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
     heights = np.exp(-(cuts**2) / 2) / math.sqrt(2 * math.pi)
     scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
-    information = (design.T @ design).toarray() + np.eye(design.shape[1])
-    mean = design @ linalg.solve(information, design.T @ scores, assume_a="pos")
+    some = slice(_MOST_REGRESSED)
+    information = (design[some].T @ design[some]).toarray() + np.eye(design.shape[1])
+    mean = design @ linalg.solve(information, design[some].T @ scores[some], assume_a="pos")
     mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
     size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
     low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))

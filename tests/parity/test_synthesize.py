@@ -1,0 +1,145 @@
+"""The workflow in R alone: weights, refits and charges are Python's on the same draws."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import pyhybrid as ph
+from pyhybrid.engines import SamplerSettings
+from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.fitting.reweighting import Reweighting
+from pyhybrid.fitting.session import open_session
+from pyhybrid.rbridge import session as session_in_r
+
+RNG = np.random.default_rng(4)
+X = np.resize([0, 1], 80)
+Y = RNG.negative_binomial(2, 2 / (2 + np.exp(2.5 + 0.3 * X)))
+TABLE = pd.DataFrame(
+    {"y": Y, "x": X, "b": (Y > 10).astype(int), "s": RNG.beta(2, 5, 80), "z": RNG.normal(3, 2, 80)}
+)
+
+# Draws in the order in which Python made its fits: R asks for them in the same.
+_STORED = """
+function(synthesize) function(stored, mechanism, ...) {
+  fits <- stored
+  engine <- function(program, data, variables, seed, ...) {
+    draws <- fits[[1]]
+    fits <<- fits[-1]
+    sound <- list(rhat = 1, ess_bulk = 1e6, ess_tail = 1e6, divergences = 0)
+    list(draws = draws, diagnostics = sound)
+  }
+  mechanism <- eval(str2lang(mechanism), environment(synthesize))
+  release <- synthesize(..., mechanism = mechanism, engine = engine, seed = 1)
+  own <- as.list(release$confidential)
+  list(
+    charge = unclass(release$charge)[c("epsilon_published", "epsilon_lipschitz", "epsilon_range",
+                                       "epsilon_gaussian", "mu", "epsilon")],
+    alpha = own$alpha, by_record = own$bounds$by_record, record = own$loss$record,
+    loss = own$loss$loss, left = length(fits), synthetic = release$synthetic
+  )
+}
+"""
+RELEASES: dict[str, tuple[Any, str, str, Callable[..., Any], dict[str, Any]]] = {
+    "LW": (
+        ph.NegativeBinomial("y ~ x"), "negative_binomial", "lipschitz_weighted()",
+        ph.LipschitzWeighted, {},
+    ),
+    "LW, softmax, replace": (
+        ph.Poisson("y ~ x"), "poisson", "lipschitz_weighted(transform = 'softmax')",
+        ph.LipschitzWeighted, {"transform": "softmax", "relation": "replace"},
+    ),
+    "LW by deviations": (
+        ph.Bernoulli("b ~ x"), "bernoulli",
+        "lipschitz_weighted(0.8, 0.1, risk = 'deviation')", ph.LipschitzWeighted,
+        {"risk": "deviation", "scale": 0.8, "shift": 0.1},
+    ),
+    "re-weighted": (
+        ph.NegativeBinomial("y ~ x"), "negative_binomial",
+        "lipschitz_weighted(0.7, reweight = TRUE)", ph.LipschitzWeighted,
+        {"scale": 0.7, "reweighting": Reweighting.published()},
+    ),
+    "CW": (
+        ph.Poisson("y ~ x"), "poisson", "count_weighted(pattern = 'x')", ph.CountWeighted,
+        {"pattern": ("x",)},
+    ),
+    "SW": (
+        ph.BetaRegression("s ~ x"), "beta_regression", "scalar_weighted(target_epsilon = 6)",
+        ph.ScalarWeighted, {"target_epsilon": 6.0, "relation": "replace"},
+    ),
+    "Weighted-e": (
+        ph.NormalRegression("z ~ x"), "normal", "weighted_m(epsilon = 5)", ph.Truncated,
+        {"epsilon": 5.0},
+    ),
+    "Unweighted": (ph.Beta("s ~ 1"), "beta", "unweighted()", ph.Unweighted, {}),
+    "Censor_w": (
+        ph.Poisson("y ~ x"), "poisson", "censored(epsilon = 4)", ph.Censored,
+        {"epsilon": 4.0, "check_modes": False},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.normal_draws
+@pytest.mark.parametrize("name", RELEASES)
+def test_releases_cost_what_pythons_do(
+    r: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rpy2.rinterface as ri
+
+    model, family, mechanism, python, how = RELEASES[name]
+    short = SamplerSettings(chains=2, warmup=300, draws=200, max_draws=200)
+    fits: list[dict[str, Any]] = []
+    sample = EmbeddedEngine.sample
+
+    def recorded(self: EmbeddedEngine, *args: Any, **options: Any) -> Any:
+        draws = sample(self, *args, **options)
+        fits.append({n: v for n, v in draws.variables.items() if n in _READ})
+        return draws
+
+    monkeypatch.setattr(EmbeddedEngine, "sample", recorded)
+    session = open_session(
+        model.bind(TABLE), seed=1, engine="embedded", settings=short, on_not_converged="warn"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of R-hat: draws are few
+        release = python(model, **how).release_from(
+            session, n_synthetic=2, n_draws_released=2, refits=4
+        )
+    session_in_r.start_r()
+    package = session_in_r._package()
+    package["from_stored"] = ri.evalr(_STORED.strip())(package["synthesize"])
+    found = r(
+        "from_stored", stored=fits, mechanism=mechanism, data=TABLE, formula=str(model.formula),
+        family=family, m=2, refits=4, relation=how.get("relation", "remove"), progress=False,
+    )  # fmt: skip
+    own, charge = release.confidential, release.charge
+    assert found["left"] == 0  # as many fits as Python made, in its order
+    np.testing.assert_allclose(found["alpha"], own.alpha, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["by_record"], own.lipschitz, rtol=1e-9, atol=1e-9)
+    if name == "Censor_w":
+        assert found["charge"]["epsilon"] == charge.epsilon
+        return
+    assert own.loss is not None
+    refits = own.loss.refits
+    assert np.atleast_1d(found["record"]).tolist() == [refit.record + 1 for refit in refits]
+    losses = [refit.loss for refit in refits]
+    np.testing.assert_allclose(np.atleast_1d(found["loss"]), losses, rtol=1e-6)
+    expected = {
+        "epsilon_published": charge.epsilon_published,
+        "epsilon_lipschitz": charge.epsilon_lipschitz,
+        "epsilon_range": charge.epsilon_range,
+        "epsilon_gaussian": charge.epsilon_by("gaussian", delta=1e-6),
+    }
+    for way, epsilon in expected.items():
+        assert found["charge"][way] == pytest.approx(epsilon, abs=0.011), way  # rounded up
+    for table in found["synthetic"]:
+        frame = pd.DataFrame(table)
+        assert frame["x"].tolist() == X.tolist()
+        outcome = str(model.formula).split(" ")[0]
+        assert 0.3 < frame[outcome].mean() / TABLE[outcome].mean() < 3
+
+
+_READ = ("beta", "phi", "lambda", "sigma")
