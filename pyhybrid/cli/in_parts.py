@@ -1,0 +1,73 @@
+"""`synthesize` of a table that stays where it is: a database, or files of any size."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.cli.ledger import open_ledger
+from pyhybrid.cli.options import build_mechanism, build_model, named
+from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.sources.opening import is_source, open_source
+from pyhybrid.tables.domains import default_delta
+from pyhybrid.tables.in_parts import release_in_parts
+from pyhybrid.tables.roles import kinds_of
+from pyhybrid.tables.synthesis import table_mechanism
+
+if TYPE_CHECKING:
+    from pyhybrid.cli.synthesize import Request
+
+_LOCAL_ONLY = ("unit", "reference", "fit", "id", "overwrite")
+
+
+def source_of(data: Path) -> str | None:
+    """Name of a table that is more than a file; None of a file."""
+    name = re.sub(r"^([a-z]+):/(?!/)", r"\1://", str(data))  # a path has no two slashes
+    return name if is_source(name) else None
+
+
+def release_source(request: Request, name: str) -> None:
+    """Release the table in parts, by clipped scores of a formula or by noisy marginals."""
+    request.refuse(_LOCAL_ONLY, "a table that stays where it is is released strictly, in parts")
+    source = open_source(name)
+    n = source.count()
+    delta = default_delta(n) if request.delta is None else request.delta or None
+    settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
+    if request.formula:
+        if len(request.formula) > 1 or not request.model:
+            raise InvalidInput(
+                "a table that stays where it is needs one --formula and its --model, e.g. "
+                "--formula 'visits ~ age' --model poisson"
+            )
+        model = build_model(request.model[0], request.formula[0])
+        asked = named(f"clipped-scores:epsilon={request.epsilon or 1.0:g}")
+        asked.settings.update(settings)
+        mechanism: Any = build_mechanism(asked, model, delta=delta)
+    else:
+        if request.types is None or request.epsilon is None:
+            raise InvalidInput(
+                "a table that stays where it is needs --types, a file of the types of its columns, "
+                "and --epsilon; or --formula and --model for one column"
+            )
+        kinds = kinds_of(read_types(request.types))
+        kinds = {column: kind for column, kind in kinds.items() if column in source.columns}
+        mechanism = table_mechanism(kinds, {}, epsilon=request.epsilon, delta=delta, **settings)
+        left = [c for c in source.columns if c not in kinds and c not in request.drop]
+        if left:
+            raise InvalidInput(
+                f"every column must have a type, or be left out: {left[0]!r} has none; add it to "
+                f"the types, or give --drop {left[0]}"
+            )
+    ledger = open_ledger(
+        request.ledger, mechanism.name, mechanism.relation, delta, mechanism.epsilon
+    )
+    with progress_bars() as progress:
+        charge = release_in_parts(
+            mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=request.drop,
+            keep=request.keep, ledger=ledger, progress=progress,
+        )  # fmt: skip
+    note(f"{n:,} records; parts are in {request.out / 'public'}")
+    show(f"privacy loss {charge.cost} ({charge.kind}, {charge.relation} {charge.protected})")
