@@ -61,7 +61,7 @@ from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.tables.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
+from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.read import SourceTable, kind_of_file, text_among_numbers
 from pyhybrid.tables.roles import kinds_of
@@ -133,7 +133,8 @@ def synthesize(
     types: Annotated[
         Path | None,
         option(
-            "JSON file of types by column. Without it and without --reference a draft is written.",
+            "JSON file of types by column. Without it and without --reference a draft is written, "
+            'in which you confirm that they are public: "confirmed": true.',
             group=_TABLE,
         ),
     ] = None,
@@ -314,16 +315,11 @@ def _release_table(request: Request) -> None:
         progress("noisy counts and their model", 0, 0)
         release = synthesize_table(
             source.frame, epsilon=request.epsilon, delta=delta, unit=request.unit,
-            rows_per_unit=request.rows_per_unit, types=declared, reference=frame,
+            rows_per_unit=request.rows_per_unit, types=types, reference=frame,
             id=next(iter(decided.ids), None), drop=decided.drop, keep=decided.keep,
             holds_no_released_record=request.holds_no_released_record,
             n_synthetic=request.n_synthetic, progress=progress, **settings,
         )  # fmt: skip
-    if drafted := unconfirmed(types):
-        note(
-            f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
-            "confirm that they are public"
-        )
     save_and_show(
         release, source, release.decisions, request.out, overwrite=request.overwrite, ledger=ledger
     )
@@ -362,7 +358,8 @@ def _decided_of_table(
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
-        "levels, lower, upper, codes, decimals and missing by what is public. "
+        "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
+        'records have is marked), and set "confirmed": true. '
         f"Then run: {command}"
     )
 

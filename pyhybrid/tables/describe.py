@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
@@ -26,16 +26,16 @@ from pyhybrid.models.columns.kinds import (
     kind_of,
 )
 from pyhybrid.models.columns.support import FEW
-from pyhybrid.models.columns.types_files import SCHEMA, schema_of_types
+from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED, SCHEMA, schema_of_types
 from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
-from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
+from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
 from pyhybrid.tables.read import text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
-_CONFIRM = "from the data: confirm or change"
+_RARE = 10
 _DAYS = "make a column of numbers of them, days since a fixed day"
-_OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
+_OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
@@ -160,18 +160,39 @@ def write_draft(path: Path, columns: pd.DataFrame) -> None:
     """Write what each column can hold, going by its values, to be confirmed, and beside it the
     schema by which editors complete it."""
     schema = path.with_name("types.schema.json")
-    types: dict[str, Any] = {SCHEMA: schema.name}
+    of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
+    types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
     for name, column in columns.items():
         kind = seen_kind(column)
         if kind is not None:
-            note = _OF_DATES if are_dates(column) else _CONFIRM
-            types[str(name)] = {**kind.as_dict(), "note": note}
+            note = _OF_DATES if are_dates(column) else DRAFTED
+            records = records_of(kind, column)
+            if absent := int(column.isna().sum()):
+                records["missing"] = absent
+            rare = [value for value, count in records.items() if count < _RARE]
+            types[str(name)] = {
+                **kind.as_dict(),
+                "note": note,
+                **of_each,
+                "records": records,
+                **({"fewer_than_10": rare} if rare else {}),
+            }
     write_files({path: json.dumps(types, indent=1, ensure_ascii=False) + "\n"}, private=True)
     if not schema.exists():
         write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
 
 
-def unconfirmed(types: Mapping[str, Any]) -> list[str]:
-    """Columns whose types are still as they were drafted."""
-    notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
-    return [name for name, said in notes.items() if said in (_CONFIRM, _OF_DATES)]
+def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
+    """Records of each level and code, and of each end but 0 those that a range shorter by one step
+    of rounding would leave out. Confidential."""
+    if isinstance(kind, Leveled):
+        places = places_of_levels(column.dropna(), kind.levels)
+        counts = np.bincount(places[places >= 0], minlength=len(kind.levels))
+        return dict(zip(map(str, kind.levels), counts.tolist(), strict=True))
+    assert isinstance(kind, Number)
+    assert kind.lower is not None
+    assert kind.upper is not None
+    amounts, step = column[~column.isin(kind.codes)].dropna(), step_of_ends(kind, column)
+    beyond = {"lower": amounts < kind.lower + step, "upper": amounts > kind.upper - step}
+    ends = {end: int(beyond[end].sum()) for end in beyond if getattr(kind, end) != 0}
+    return {**{str(code): int((column == code).sum()) for code in kind.codes}, **ends}
