@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,12 @@ def _nearly_distinct(column: pd.Series) -> bool:
     return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 
-def seen_kind(column: pd.Series) -> Kind | None:
-    """What a column can hold, going by its values; None if it is of no kind."""
-    if codes := codes_among(column):
-        kind, missing = seen_kind(column[~column.isin(codes)]), bool(column.isna().any())
+def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kind | None:
+    """What a column can hold, going by its values and the codes `declared` in its file; None if it
+    is of no kind."""
+    if codes := codes_among(column) if declared is None else declared:
+        kind = seen_kind(column[~column.isin(codes)], ())
+        missing = bool(column.isna().any())
         if isinstance(kind, Leveled):
             return Nominal(levels=tuple(sorted({*kind.levels, *codes})), missing=missing)
         return replace(kind, codes=codes, missing=missing) if isinstance(kind, Number) else None
@@ -156,14 +159,16 @@ def codes_among(column: pd.Series) -> tuple[int, ...]:
     return ()
 
 
-def write_draft(path: Path, columns: pd.DataFrame) -> None:
-    """Write what each column can hold, going by its values, to be confirmed, and beside it the
-    schema by which editors complete it."""
+def write_draft(
+    path: Path, columns: pd.DataFrame, codes: Mapping[str, tuple[int, ...]] | None = None
+) -> None:
+    """Write what each column can hold, going by its values and the `codes` that its file declares,
+    to be confirmed, and beside it the schema by which editors complete it."""
     schema = path.with_name("types.schema.json")
     of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
     types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
     for name, column in columns.items():
-        kind = seen_kind(column)
+        kind = seen_kind(column, (codes or {}).get(str(name)))
         if kind is not None:
             note = _OF_DATES if are_dates(column) else DRAFTED
             records = records_of(kind, column)

@@ -259,7 +259,7 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     out = csv.parent / "released"
     asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(out)]
     assert "epsilon protects one row, not all rows of a person. --unit pid" in run(*asked)[2]
-    *_, error = run(*asked, "--unit", "pid", "--rows-per-unit", "3", "--overwrite")
+    *_, error = run(*asked, "--unit", "pid:rows=3", "--overwrite")
     command = shlex.split(error.partition("Then run: pyhybrid ")[2])
     draft = csv.parent / "survey.types.json"
     confirm(draft)
@@ -274,7 +274,8 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     assert (code, "the ledger has no delta" in error) == (0, True), error
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
     assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
-    assert "more of its 'pid'" in run(*command[:-2], "--out", "o", "--rows-per-unit", "2")[2]
+    narrower = ["pid:rows=2" if word == "pid:rows=3" else word for word in command[:-2]]
+    assert "more of its 'pid'" in run(*narrower, "--out", "o")[2]
 
 
 def test_a_table_is_described(run: Run, csv: Path) -> None:
