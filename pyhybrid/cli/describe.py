@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
+
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import Data, Read, read_table
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
 from pyhybrid.tables.describe import seen_kind, to_decide
+from pyhybrid.tables.relations import relations_of
 
+_MOST_RELATIONS = 20
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 
 
@@ -23,6 +27,14 @@ def describe(data: Data, read: Read = None) -> None:
     title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
     show(table_of(title, ("column", "kind", "drafted range", "missing", "to decide"), rows,
                   left=("kind", "drafted range", "to decide")))  # fmt: skip
+    found = relations_of(df)
+    if found:
+        more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
+        show(
+            "All records keep these relations (confidential). Synthetic rows will not: leave a "
+            "column out that others give (--drop), and compute it afterwards.",
+            *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
+        )
 
 
 def _values(kind: Kind) -> str:

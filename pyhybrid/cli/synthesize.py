@@ -349,7 +349,11 @@ def _decided_of_table(
     decided, columns = request.decided(df), [str(name) for name in df.columns]
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
-    if request.unit is None:
+    if request.unit is not None:
+        note(
+            f"rows are drawn independently: what rows of one {request.unit} have in common is lost"
+        )
+    else:
         _note_persons(df, ":rows=ROWS")
     settled = {*decided.drop, *decided.keep, *decided.ids, *types, request.unit}
     left = df[[name for name in df.columns if name not in settled]]  # not for a record to refuse
@@ -431,7 +435,8 @@ def _note_persons(df: pd.DataFrame, more: str = "") -> None:
     for name in repeated_identifiers(df):
         note(
             f"{name} looks like an identifier of persons, with several rows each: epsilon protects "
-            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects persons"
+            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects "
+            "persons. Rows are drawn independently: what a person's rows have in common is lost"
         )
 
 
