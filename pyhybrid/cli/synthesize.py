@@ -67,11 +67,13 @@ from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
+from pyhybrid.tables.relations import relations_of
 from pyhybrid.tables.roles import kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
 _TABLE = "Whole table"
 _REPEATED = {"formula", "model", "mechanism", "drop", "keep", "id", "read"}
+_MOST_RELATIONS = 5
 _WIDE = 1.5  # times: coordinates that are named
 
 
@@ -373,6 +375,8 @@ def _decided_of_table(
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
             "--overwrite writes a new one"
         )
+    for relation in relations_of(left)[:_MOST_RELATIONS]:
+        note(f"all records keep {relation}; synthetic rows will not (pyhybrid describe shows all)")
     write_draft(path, left.drop(columns=[*risky]), source.codes)
     command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
     raise InvalidInput(

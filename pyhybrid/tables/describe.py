@@ -75,9 +75,21 @@ def to_mend(column: pd.Series) -> str | None:
     """Why levels are to be numbers: text among these, or many dates."""
     if why := text_among_numbers(column):
         return why
-    if are_dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
-        return f"it holds {n_dates:,} dates: {_DAYS}"
+    for dates, written in ((are_dates, ""), (_are_days, " as YYYYMMDD")):
+        if dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
+            return f"it holds {n_dates:,} dates{written}: {_DAYS}"
     return None
+
+
+def _are_days(column: pd.Series) -> bool:
+    """Whether numbers are days written as YYYYMMDD, of the years 1800 to 2199."""
+    if not is_number(column):
+        return False
+    held = column.dropna()
+    if held.empty or not held.between(18_000_101, 21_991_231).all() or (held % 1 != 0).any():
+        return False
+    days = pd.to_datetime(held.astype(np.int64).astype(str), format="%Y%m%d", errors="coerce")
+    return bool(days.notna().all())
 
 
 def _unfit(column: pd.Series) -> str | None:
@@ -122,6 +134,8 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
     assert isinstance(kind, Number)
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    if values.size <= _MOST_DATES and _are_days(column):
+        return Ordered(levels=tuple(map(int, values)), missing=kind.missing)
     if not isinstance(kind, Counts) and values.size <= min(
         _FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE
     ):

@@ -1,5 +1,6 @@
-"""Relations between columns that all records keep, found to warn the owner: rows that are drawn from
-counts of single columns and pairs do not keep them.
+"""Relations between columns that all records keep, found to warn the owner.
+
+Rows that are drawn from counts of single columns and of pairs do not keep them.
 
 Confidential: what is found is a function of the records, and is shown to their owner alone. A
 relation is shown if it could have failed: under independence ten records or more would break it.
@@ -77,7 +78,7 @@ def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
 
 
 def _constants(numbers: dict[str, FloatArray]) -> Iterator[str]:
-    """Sums and differences of one value, or of two that follow each other: age and year of birth."""
+    """Sums and differences of one value, or of two in a row: age and year of birth."""
     for (a, one), (b, other) in itertools.combinations(numbers.items(), 2):
         for sign, both in (("+", one + other), ("-", one - other)):
             values = np.unique(both[~np.isnan(both)])

@@ -85,7 +85,7 @@ NAMED = [*POISSON, "unweighted"]
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
     *((text, ["data.csv", *FORMULA], "as many cells as the header")
       for text in ("visits\n1\n2,3\n", "a,visits\n1,2,9\n1,2,9\n", "visits,x\n1,2\n\n3\n")),
-    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "it is not UTF-8 at byte 7: encoding='cp1252' reads"),
+    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "byte 7: encoding='cp1252' reads"),
     ("visits\n1\n", ["data.doc", *FORMULA], "must end in .csv, .tsv, .txt, .parquet"),
     ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
     ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
