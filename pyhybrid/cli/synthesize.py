@@ -368,7 +368,12 @@ def _decided_of_table(
     check_decided({}, decided, columns, ())
     mend = [f"{name!r}: {why}" for name in left if (why := to_mend(left[name]))]
     if mend:
-        raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
+        raise InvalidInput(
+            f"columns must be mended, read (--read) or left out (--drop): {'; '.join(mend)}"
+        )
+    if not len(left.columns) > len(risky):
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in risky.items())
+        raise InvalidInput(f"no column is left that can be synthesized: {reasons}")
     path = request.out.parent / f"{request.data.stem}.types.json"
     if path.exists() and not request.overwrite:
         raise InvalidInput(

@@ -98,6 +98,8 @@ def _unfit(column: pd.Series) -> str | None:
         if column.nunique() < 2:
             return "constant"
     kind = seen_kind(column)
+    if kind is None and is_number(column) and np.isinf(column.to_numpy(np.float64)).any():
+        return "it holds an infinite number: leave such cells empty"
     if kind is None:
         return "of no kind that is read"
     if not isinstance(kind, Leveled) or len(kind.levels) <= MOST_EFFECTS_OF_A_COLUMN:
@@ -113,6 +115,8 @@ def _nearly_distinct(column: pd.Series) -> bool:
     if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
         return False
     numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
+    if np.isinf(numbers).any():
+        return False
     return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 

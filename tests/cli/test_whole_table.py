@@ -128,6 +128,14 @@ def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
     assert draft.read_text() != "mine"
 
 
+def test_an_empty_draft_is_not_written(run: Run, tmp_path: Path) -> None:
+    """Seen: of one row a draft without a column, and a next command that drops all of them."""
+    (tmp_path / "t.csv").write_text("age,owns\n7,no\n")
+    asked = ["synthesize", str(tmp_path / "t.csv"), "--epsilon", "4", "--out", str(tmp_path / "o")]
+    assert "no column is left that can be synthesized: 'age': constant" in run(*asked)[2]
+    assert not [*tmp_path.glob("*.json")]
+
+
 def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path: Path) -> None:
     """Seen: a diagnosis of one person was drafted and published like all others. A column may have
     the name of the owner's word."""

@@ -8,7 +8,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.models.columns.kinds import kind_from_dict
-from pyhybrid.tables.describe import codes_among, seen_kind, to_mend
+from pyhybrid.tables.describe import codes_among, seen_kind, to_decide, to_mend
 
 RNG = np.random.default_rng(3)
 N = 2000
@@ -65,3 +65,9 @@ def test_days_written_as_numbers_are_no_amounts(column: list[float], days: bool)
     few = pd.Series(column * 9 + [20200100 + d for d in range(1, 29)])
     kind: Any = seen_kind(few)
     assert (kind.name == "Ordered") == days
+
+
+def test_infinite_numbers_are_named() -> None:
+    """Seen: a warning of numpy, then "of no kind that is read"."""
+    own = pd.DataFrame({"x": [*map(float, range(60)), np.inf], "y": [*range(60), 0]})
+    assert to_decide(own)["x"] == "it holds an infinite number: leave such cells empty"
