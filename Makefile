@@ -16,7 +16,7 @@ $(VENV)/.core: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp,tables]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs,report,dp,tables,files]"
 	touch $@
 
 demo: $(VENV)/.core

@@ -5,7 +5,15 @@ from __future__ import annotations
 import sys
 
 from benchmarks import (
-    coverage, gauntlet, guarantees, regressions, scale, sequences, tables, weights,
+    cases,
+    coverage,
+    gauntlet,
+    guarantees,
+    regressions,
+    scale,
+    sequences,
+    tables,
+    weights,
 )  # fmt: skip
 
 BENCHMARKS = {
@@ -21,7 +29,10 @@ BENCHMARKS = {
 
 
 def main(names: list[str]) -> int:
-    """Run benchmarks by name; all without names. The gauntlet takes options."""
+    """Run benchmarks by name; all without names. The gauntlet takes options, cases a folder."""
+    if names[:1] == ["cases"]:
+        cases.run(*names[1:2])
+        return 0
     if names[:1] == ["gauntlet"]:
         return gauntlet.main(names[1:])
     unknown = [name for name in names if name not in BENCHMARKS]

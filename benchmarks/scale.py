@@ -82,11 +82,11 @@ def _timed(what: str, folder: str, workers: int, answers: Any) -> None:
         import dask.dataframe as dd
         from dask.distributed import Client, LocalCluster
 
-        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as own:
-            with Client(own):
-                started = time.perf_counter()
-                mechanism.estimate(ph.open_source(dd.read_parquet(folder)), 1)
-                estimated, drawn = time.perf_counter() - started, float("nan")
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(**options) as cluster, Client(cluster):
+            started = time.perf_counter()
+            mechanism.estimate(ph.open_source(dd.read_parquet(folder)), 1)
+            estimated, drawn = time.perf_counter() - started, float("nan")
     else:
         source = ph.open_source(folder)
         estimate = mechanism.estimate(source, 1)

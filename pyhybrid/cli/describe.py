@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
+
 from pyhybrid.cli.console import show, table_of
-from pyhybrid.cli.options import Data, read_table
+from pyhybrid.cli.options import Data, Read, read_table
 from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
 from pyhybrid.tables.describe import seen_kind, to_decide
+from pyhybrid.tables.relations import relations_of
 
+_MOST_RELATIONS = 20
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 
 
-def describe(data: Data) -> None:
+def describe(data: Data, read: Read = None) -> None:
     """Print a row for each column."""
-    df = read_table(data).frame
+    source = read_table(data, read=read)
+    df = source.frame
     risky, rows = to_decide(df), []
     for name, column in df.items():
-        kind, share = seen_kind(column), column.isna().mean()
+        kind, share = seen_kind(column, source.codes.get(str(name))), column.isna().mean()
         missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
     title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
     show(table_of(title, ("column", "kind", "drafted range", "missing", "to decide"), rows,
                   left=("kind", "drafted range", "to decide")))  # fmt: skip
+    found = relations_of(df)
+    if found:
+        more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
+        show(
+            "All records keep these relations (confidential). Synthetic rows will not: leave a "
+            "column out that others give (--drop), and compute it afterwards.",
+            *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
+        )
 
 
 def _values(kind: Kind) -> str:

@@ -43,7 +43,19 @@ def option(text: str, *names: str, group: str | None = None) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=group)
 
 
-Data = Annotated[Path, typer.Argument(help="Confidential records, .csv or .parquet.")]
+Data = Annotated[
+    Path,
+    typer.Argument(help="Confidential records: .csv, .tsv, .parquet, .xlsx, .sav or .dta."),
+]
+Read = Annotated[
+    list[str] | None,
+    option(
+        "How the file writes its cells, as KEY=VALUE; repeatable: decimal=, (171,2), thousands=, "
+        "(10,200), signs=$% (beside numbers), missing=.+N (cells that are missing), separator=; "
+        "encoding=cp1252, sheet=NAME.",
+        group=COLUMNS,
+    ),
+]
 Synthetic = Annotated[
     list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
 ]
@@ -127,14 +139,36 @@ Html = Annotated[
 ]
 
 
-def read_table(path: Path, unsaid: Collection[str] = ()) -> SourceTable:
-    """The table of a file, with a note on each column of numbers that has text among them, but for
-    the columns `unsaid`."""
-    source = read_file(path)
-    for name, why in source.remarks.items():
-        if name not in unsaid:
-            note(f"{source.name}: column {name!r}: {why}")
+def read_table(
+    path: Path, unsaid: Collection[str] = (), read: Sequence[str] | None = None
+) -> SourceTable:
+    """The table of a file, written as `read` says, with a note on what was taken for it and on each
+    column of numbers that has text among them, but for the columns `unsaid`."""
+    source = read_file(path, **_reading(read or ()))
+    for why in source.of_file:
+        note(f"{source.name}: {why}")
+    said = {name: why for name, why in source.remarks.items() if name not in unsaid}
+    for name, why in said.items():
+        note(f"{source.name}: column {name!r}: {why}")
+    if any(f"{key}=" in why for why in said.values() for key in _READINGS):
+        note("how cells are written is said by --read, e.g. --read decimal=, --read missing=.+N")
     return source
+
+
+_READINGS = ("decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet")
+
+
+def _reading(texts: Sequence[str]) -> dict[str, Any]:
+    """Arguments of `read_file` from texts ``KEY=VALUE``."""
+    given: dict[str, Any] = {}
+    for key, mark, value in (text.partition("=") for text in texts):
+        check_choice(key.strip(), "--read", _READINGS)
+        if not mark or not value:
+            raise InvalidInput(f"--read must be KEY=VALUE, such as decimal=, : found {key!r}")
+        given[key.strip()] = {"tab": "\t", "\\t": "\t"}.get(value, value)
+    if "missing" in given:
+        given["missing"] = given["missing"].split("+")
+    return given
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:

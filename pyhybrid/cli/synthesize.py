@@ -19,6 +19,7 @@ import pandas as pd
 import typer
 
 from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.cli.in_parts import release_source, source_of
 from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import (
     CLIPPED,
@@ -33,10 +34,12 @@ from pyhybrid.cli.options import (
     Keep,
     Named,
     Overwrite,
+    Read,
     ReleaseFolder,
     build_mechanism,
     build_model,
     calibrated,
+    converted,
     fit_options,
     mechanism_named,
     model_for,
@@ -61,14 +64,17 @@ from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.tables.describe import seen_kind, to_mend, unconfirmed, undecided, write_draft
+from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
-from pyhybrid.tables.read import SourceTable, kind_of_file, text_among_numbers
+from pyhybrid.tables.formats import format_of
+from pyhybrid.tables.read import SourceTable, text_among_numbers
+from pyhybrid.tables.relations import relations_of
 from pyhybrid.tables.roles import kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
 _TABLE = "Whole table"
-_REPEATED = {"formula", "model", "mechanism", "drop", "keep", "id"}
+_REPEATED = {"formula", "model", "mechanism", "drop", "keep", "id", "read"}
+_MOST_RELATIONS = 5
 _WIDE = 1.5  # times: coordinates that are named
 
 
@@ -122,18 +128,16 @@ def synthesize(
     unit: Annotated[
         str | None,
         option(
-            "Column that identifies persons or other units: epsilon protects all rows of one.",
+            "Column that identifies persons or other units: epsilon protects all rows of one; for "
+            "a whole table with the most rows of one, a public number, as person:rows=4.",
             group=PRIVACY,
         ),
-    ] = None,
-    rows_per_unit: Annotated[
-        int | None,
-        option("With --unit: most rows of a unit, a public number.", group=_TABLE),
     ] = None,
     types: Annotated[
         Path | None,
         option(
-            "JSON file of types by column. Without it and without --reference a draft is written.",
+            "JSON file of types by column. Without it and without --reference a draft is written, "
+            'in which you confirm that they are public: "confirmed": true.',
             group=_TABLE,
         ),
     ] = None,
@@ -164,6 +168,7 @@ def synthesize(
     drop: Drop = None,
     keep: Keep = None,
     id: Ids = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Route the request to one of the three ways, which saves the release and shows it."""
@@ -171,12 +176,18 @@ def synthesize(
         name: [] if name in _REPEATED and value is None else value
         for name, value in locals().items()
     }
-    request = Request(**{**options, "fit": fit_options(fit, OF_RELEASE)})
+    column, rows_per_unit = _unit_of(unit)
+    request = Request(**{**options, "fit": fit_options(fit, OF_RELEASE), "unit": column,
+                         "rows_per_unit": rows_per_unit})  # fmt: skip
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
     check_count(n_synthetic, "--n-synthetic")
     check_output_folder(out, overwrite=overwrite)
-    kind_of_file(data)
+    table = source_of(data)
+    if table is not None:
+        release_source(request, table)
+        return
+    format_of(data)
     names = {mechanism_named(text).name for text in request.mechanism}
     if not request.formula and not request.model and names <= {"noisy_marginals"}:
         _release_table(request)
@@ -208,6 +219,7 @@ class Request:
     drop: list[str]
     keep: list[str]
     id: list[str]
+    read: list[str]
     overwrite: bool
 
     def refuse(self, names: Collection[str], why: str) -> None:
@@ -242,7 +254,7 @@ class Request:
                 "a strict release needs you to confirm, if it is true, that the reference holds "
                 "none of the records to be released: --holds-no-released-record"
             )
-        return read_table(self.reference)
+        return read_table(self.reference, read=self.read)
 
     def delta_for(self, n: int) -> float | None:
         """Delta as given, as the ledger that is charged has it, or the default for n records."""
@@ -253,6 +265,8 @@ class Request:
     def command(self, **changes: Sequence[object]) -> str:
         """The whole command, with changed options; without --fit and --overwrite."""
         options = {**vars(self), **changes}
+        rows = options.pop("rows_per_unit")
+        options["unit"] = f"{self.unit}:rows={rows}" if rows else self.unit
         options["out"] = options.pop("out")  # at the end
         del options["data"], options["fit"], options["overwrite"]
         words = ["pyhybrid", "synthesize", str(self.data)]
@@ -266,7 +280,15 @@ class Request:
 
 
 def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    return "rows= of --unit" if name == "rows_per_unit" else f"--{name.replace('_', '-')}"
+
+
+def _unit_of(text: str | None) -> tuple[str | None, int | None]:
+    """Column and rows of ``COLUMN:rows=NUMBER``; a name may hold a colon."""
+    column, mark, rows = (text or "").rpartition(":rows=")
+    if not mark:
+        return text, None
+    return column, converted(rows, int, "rows of --unit")
 
 
 # --- A whole table --------------------------------------------------------------------------------
@@ -291,7 +313,7 @@ def _release_table(request: Request) -> None:
         )
     like = request.read_reference()
     types = {} if request.types is None else read_types(request.types)
-    source = read_table(request.data, unsaid=types)
+    source = read_table(request.data, unsaid=types, read=request.read)
     delta = request.delta_for(len(source.frame))
     if delta is None and request.delta is None:
         note(
@@ -303,42 +325,43 @@ def _release_table(request: Request) -> None:
         request.epsilon,
     )  # fmt: skip
     declared, seen = kinds_of(types), dict[str, Kind]()
+    codes = {} if like is None else like.codes
     for name, column in () if like is None else like.frame.items():
-        kind = seen_kind(column)  # None is refused where it is asked for
+        kind = seen_kind(column, codes.get(str(name)))  # None is refused where it is asked for
         if kind is not None:
             seen[str(name)] = kind
     cells = {**seen, **declared}
     source, frame = source.read_as(cells), None if like is None else like.read_as(cells).frame
-    decided = _decided_of_table(request, source.frame, frame, types)
+    decided = _decided_of_table(request, source, frame, types)
     with progress_bars() as progress:
         progress("noisy counts and their model", 0, 0)
         release = synthesize_table(
             source.frame, epsilon=request.epsilon, delta=delta, unit=request.unit,
-            rows_per_unit=request.rows_per_unit, types=declared, reference=frame,
+            rows_per_unit=request.rows_per_unit, types=types, reference=frame,
             id=next(iter(decided.ids), None), drop=decided.drop, keep=decided.keep,
             holds_no_released_record=request.holds_no_released_record,
             n_synthetic=request.n_synthetic, progress=progress, **settings,
         )  # fmt: skip
-    if drafted := unconfirmed(types):
-        note(
-            f"types of {', '.join(drafted)} are as drafted from the data: by this release you "
-            "confirm that they are public"
-        )
     save_and_show(
         release, source, release.decisions, request.out, overwrite=request.overwrite, ledger=ledger
     )
 
 
 def _decided_of_table(
-    request: Request, df: pd.DataFrame, like: pd.DataFrame | None, types: Collection[str]
+    request: Request, source: SourceTable, like: pd.DataFrame | None, types: Collection[str]
 ) -> Decisions:
     """Decisions on columns that are not synthesized; columns that need one and have none are
     refused, and without types or a reference a draft of types is written."""
+    df = source.frame
     decided, columns = request.decided(df), [str(name) for name in df.columns]
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
-    if request.unit is None:
-        _note_persons(df, " --rows-per-unit ROWS")
+    if request.unit is not None:
+        note(
+            f"rows are drawn independently: what rows of one {request.unit} have in common is lost"
+        )
+    else:
+        _note_persons(df, ":rows=ROWS")
     settled = {*decided.drop, *decided.keep, *decided.ids, *types, request.unit}
     left = df[[name for name in df.columns if name not in settled]]  # not for a record to refuse
     other = left[:0] if like is None else like
@@ -350,19 +373,27 @@ def _decided_of_table(
     check_decided({}, decided, columns, ())
     mend = [f"{name!r}: {why}" for name in left if (why := to_mend(left[name]))]
     if mend:
-        raise InvalidInput(f"columns must be mended, or left out (--drop): {'; '.join(mend)}")
+        raise InvalidInput(
+            f"columns must be mended, read (--read) or left out (--drop): {'; '.join(mend)}"
+        )
+    if not len(left.columns) > len(risky):
+        reasons = "; ".join(f"{name!r}: {why}" for name, why in risky.items())
+        raise InvalidInput(f"no column is left that can be synthesized: {reasons}")
     path = request.out.parent / f"{request.data.stem}.types.json"
     if path.exists() and not request.overwrite:
         raise InvalidInput(
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
             "--overwrite writes a new one"
         )
-    write_draft(path, left.drop(columns=[*risky]))
+    for relation in relations_of(left)[:_MOST_RELATIONS]:
+        note(f"all records keep {relation}; synthetic rows will not (pyhybrid describe shows all)")
+    write_draft(path, left.drop(columns=[*risky]), source.codes)
     command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
-        "levels, lower, upper, codes, decimals and missing by what is public. "
+        "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
+        'records have is marked), and set "confirmed": true. '
         f"Then run: {command}"
     )
 
@@ -378,7 +409,7 @@ def _release_by_scores(request: Request) -> None:
     )
     outcomes = [sides_of(formula)[0] for formula in request.formula]
     reference = request.read_reference()
-    source = read_table(request.data, unsaid=outcomes)
+    source = read_table(request.data, unsaid=outcomes, read=request.read)
     df, like = source.frame, None if reference is None else reference.frame
     for name in outcomes:
         if list(df.columns).count(name) != 1:
@@ -418,7 +449,8 @@ def _note_persons(df: pd.DataFrame, more: str = "") -> None:
     for name in repeated_identifiers(df):
         note(
             f"{name} looks like an identifier of persons, with several rows each: epsilon protects "
-            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects persons"
+            f"one row, not all rows of a person. --unit {shlex.quote(name)}{more} protects "
+            "persons. Rows are drawn independently: what a person's rows have in common is lost"
         )
 
 
@@ -517,7 +549,7 @@ def _release_by_mechanism(request: Request) -> None:
         "--mechanism with --formula takes neither types nor a reference; declare what the outcome "
         "can hold by --model, e.g. --model ordinal:levels=low+middle+high",
     )
-    source = read_table(request.data)
+    source = read_table(request.data, read=request.read)
     held = calibrated(
         "".join(request.mechanism[:1]), holds_no_released_record=request.holds_no_released_record
     )

@@ -19,7 +19,7 @@ from pyhybrid.releases.words import Words, in_one_line
 _MOST_LISTED = 12
 _FACTS = (
     "columns", "assumes", "not_covered", "public_rows", "chosen", "refused",  # of all, of noise
-    "coded", "decimals", "decimals_given", "chains", "problems",  # of fits
+    "types_stated", "coded", "decimals", "decimals_given", "chains", "problems",  # of fits
     "refits", "alone", "failing",  # of local ones
     "clipped", "center", "exact", "fixed_draws", "excess", "unconfirmed", "by_record",
     "other_reference", "modes",  # of censored ones

@@ -14,6 +14,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
@@ -26,16 +27,16 @@ from pyhybrid.models.columns.kinds import (
     kind_of,
 )
 from pyhybrid.models.columns.support import FEW
-from pyhybrid.models.columns.types_files import SCHEMA, schema_of_types
+from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED, SCHEMA, schema_of_types
 from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
-from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged
+from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
 from pyhybrid.tables.read import text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
-_CONFIRM = "from the data: confirm or change"
+_RARE = 10
 _DAYS = "make a column of numbers of them, days since a fixed day"
-_OF_DATES = f"{_CONFIRM}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
+_OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
 _MOST_DATES = 60
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
@@ -74,9 +75,21 @@ def to_mend(column: pd.Series) -> str | None:
     """Why levels are to be numbers: text among these, or many dates."""
     if why := text_among_numbers(column):
         return why
-    if are_dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
-        return f"it holds {n_dates:,} dates: {_DAYS}"
+    for dates, written in ((are_dates, ""), (_are_days, " as YYYYMMDD")):
+        if dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
+            return f"it holds {n_dates:,} dates{written}: {_DAYS}"
     return None
+
+
+def _are_days(column: pd.Series) -> bool:
+    """Whether numbers are days written as YYYYMMDD, of the years 1800 to 2199."""
+    if not is_number(column):
+        return False
+    held = column.dropna()
+    if held.empty or not held.between(18_000_101, 21_991_231).all() or (held % 1 != 0).any():
+        return False
+    days = pd.to_datetime(held.astype(np.int64).astype(str), format="%Y%m%d", errors="coerce")
+    return bool(days.notna().all())
 
 
 def _unfit(column: pd.Series) -> str | None:
@@ -85,6 +98,8 @@ def _unfit(column: pd.Series) -> str | None:
         if column.nunique() < 2:
             return "constant"
     kind = seen_kind(column)
+    if kind is None and is_number(column) and np.isinf(column.to_numpy(np.float64)).any():
+        return "it holds an infinite number: leave such cells empty"
     if kind is None:
         return "of no kind that is read"
     if not isinstance(kind, Leveled) or len(kind.levels) <= MOST_EFFECTS_OF_A_COLUMN:
@@ -100,13 +115,17 @@ def _nearly_distinct(column: pd.Series) -> bool:
     if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
         return False
     numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
+    if np.isinf(numbers).any():
+        return False
     return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 
-def seen_kind(column: pd.Series) -> Kind | None:
-    """What a column can hold, going by its values; None if it is of no kind."""
-    if codes := codes_among(column):
-        kind, missing = seen_kind(column[~column.isin(codes)]), bool(column.isna().any())
+def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kind | None:
+    """What a column can hold, going by its values and the codes `declared` in its file; None if it
+    is of no kind."""
+    if codes := codes_among(column) if declared is None else declared:
+        kind = seen_kind(column[~column.isin(codes)], ())
+        missing = bool(column.isna().any())
         if isinstance(kind, Leveled):
             return Nominal(levels=tuple(sorted({*kind.levels, *codes})), missing=missing)
         return replace(kind, codes=codes, missing=missing) if isinstance(kind, Number) else None
@@ -119,6 +138,8 @@ def seen_kind(column: pd.Series) -> Kind | None:
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
     assert isinstance(kind, Number)
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
+    if values.size <= _MOST_DATES and _are_days(column):
+        return Ordered(levels=tuple(map(int, values)), missing=kind.missing)
     if not isinstance(kind, Counts) and values.size <= min(
         _FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE
     ):
@@ -156,22 +177,45 @@ def codes_among(column: pd.Series) -> tuple[int, ...]:
     return ()
 
 
-def write_draft(path: Path, columns: pd.DataFrame) -> None:
-    """Write what each column can hold, going by its values, to be confirmed, and beside it the
-    schema by which editors complete it."""
+def write_draft(
+    path: Path, columns: pd.DataFrame, codes: Mapping[str, tuple[int, ...]] | None = None
+) -> None:
+    """Write what each column can hold, going by its values and the `codes` that its file declares,
+    to be confirmed, and beside it the schema by which editors complete it."""
     schema = path.with_name("types.schema.json")
-    types: dict[str, Any] = {SCHEMA: schema.name}
+    of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
+    types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
     for name, column in columns.items():
-        kind = seen_kind(column)
+        kind = seen_kind(column, (codes or {}).get(str(name)))
         if kind is not None:
-            note = _OF_DATES if are_dates(column) else _CONFIRM
-            types[str(name)] = {**kind.as_dict(), "note": note}
+            note = _OF_DATES if are_dates(column) else DRAFTED
+            records = records_of(kind, column)
+            if absent := int(column.isna().sum()):
+                records["missing"] = absent
+            rare = [value for value, count in records.items() if count < _RARE]
+            types[str(name)] = {
+                **kind.as_dict(),
+                "note": note,
+                **of_each,
+                "records": records,
+                **({"fewer_than_10": rare} if rare else {}),
+            }
     write_files({path: json.dumps(types, indent=1, ensure_ascii=False) + "\n"}, private=True)
     if not schema.exists():
         write_files({schema: json.dumps(schema_of_types(), indent=1) + "\n"}, private=False)
 
 
-def unconfirmed(types: Mapping[str, Any]) -> list[str]:
-    """Columns whose types are still as they were drafted."""
-    notes = {name: own.get("note") for name, own in types.items() if isinstance(own, dict)}
-    return [name for name, said in notes.items() if said in (_CONFIRM, _OF_DATES)]
+def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
+    """Records of each level and code, and of each end but 0 those that a range shorter by one step
+    of rounding would leave out. Confidential."""
+    if isinstance(kind, Leveled):
+        places = places_of_levels(column.dropna(), kind.levels)
+        counts = np.bincount(places[places >= 0], minlength=len(kind.levels))
+        return dict(zip(map(str, kind.levels), counts.tolist(), strict=True))
+    assert isinstance(kind, Number)
+    assert kind.lower is not None
+    assert kind.upper is not None
+    amounts, step = column[~column.isin(kind.codes)].dropna(), step_of_ends(kind, column)
+    beyond = {"lower": amounts < kind.lower + step, "upper": amounts > kind.upper - step}
+    ends = {end: int(beyond[end].sum()) for end in beyond if getattr(kind, end) != 0}
+    return {**{str(code): int((column == code).sum()) for code in kind.codes}, **ends}

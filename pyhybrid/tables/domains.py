@@ -67,9 +67,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
 
 def ranged(kind: Number, values: pd.Series) -> Number:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
-    low, high = float(values.min()), float(values.max())
-    least = 1.0 if kind.decimals is None else 10.0**-kind.decimals
-    step = max(10.0 ** np.floor(np.log10(max(high - low, least))) / 5, least)
+    low, high, step = float(values.min()), float(values.max()), step_of_ends(kind, values)
     start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
     number = int if isinstance(kind, Counts) else float
     return replace(
@@ -77,6 +75,15 @@ def ranged(kind: Number, values: pd.Series) -> Number:
         lower=number(start) if kind.lower is None else kind.lower,
         upper=number(max(end, start + step)) if kind.upper is None else kind.upper,
     )
+
+
+def step_of_ends(kind: Number, values: pd.Series) -> float:
+    """What ends are multiples of: two of the second digit of how far values are apart. Rounded
+    outward, an end crosses neither 0 nor 1 or 100, which are multiples, too."""
+    amounts = values[~values.isin(kind.codes)]
+    least = 1.0 if kind.decimals is None else 10.0**-kind.decimals
+    apart = max(float(amounts.max()) - float(amounts.min()), least)
+    return float(max(10.0 ** np.floor(np.log10(apart)) / 5, least))
 
 
 def _edges(kind: Number, *, points: tuple[float, ...], step: float) -> tuple[float, ...]:

@@ -1,17 +1,16 @@
-"""Tables from files: CSV with its text preserved, Parquet with its dtypes.
+"""Tables from files: texts as they stand there, Parquet with its dtypes.
 
-A column of a CSV file holds numbers if every cell is one that writes back as its text. "00123",
+A column of texts holds numbers if every cell is one that writes back as its text. "00123",
 "6.1" beside "6.10", and whole numbers that no float holds are codes: texts. What stands for a
 missing number in the files of other programs (``.``, ``NULL``) is one among numbers, with a remark;
-numbers with signs and separators ("$1,234", "171,2", "2.7%") stay texts, with a remark.
+numbers with signs and separators ("$1,234", "171,2", "2.7%") stay texts, with a remark, until their
+owner says how they are written.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,38 +24,43 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
+from pyhybrid.tables.formats import format_of, read_texts, reason_of
 
 _MISSING_TEXT = ("", "NA")
 _MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
 _CODE = r"[+-]?0\d|\+"  # a number that would lose its first character
-_ZERO, _WHOLE, _NUMBER = r"\.\d*0$", r"[+-]?\d+", re.compile(r"[+-]?\d+(\.\d+)?")
+_ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
 _FEW_TEXTS = 5  # that may be half of its cells
 _SIGNS = re.compile(r"[$€£%\s]|(?<=\d),(?=\d{3}(?!\d))")
 _DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
-_SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTable:
-    """A table read from a file: numbers as numbers and text as text; of a CSV file, every cell as
-    it stands there, too, and a remark by column of numbers that has text among them."""
+    """A table read from a file: numbers as numbers and text as text; but of a Parquet file, every
+    cell, too, as a text with plain numbers, and what reads one cell alone (`by_cell`), a remark by
+    column of numbers that has text among them, and the codes that the file declares.
+    `file_format` is that of a release, "csv" or "parquet"."""
 
     frame: pd.DataFrame
     text: pd.DataFrame | None
     file_format: str
     name: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
+    of_file: tuple[str, ...] = ()
+    codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    by_cell: Callable[[str, Form], pd.Series] | None = None
 
     def read_as(self, declared: Mapping[str, Form]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is
         another's doing: a cell that is no level is missing if it is empty, NA or NaN."""
-        if self.text is None:
+        if self.by_cell is None:
             return self
-        cells = {name: _cells(self.text[name], own) for name, own in declared.items()
-                 if name in self.text}  # fmt: skip
+        cells = {name: self.by_cell(name, own) for name, own in declared.items()
+                 if name in self.frame}  # fmt: skip
         return replace(self, frame=with_columns(self.frame, cells))
 
     def restore(self, release: Any, ids: Collection[str] = ()) -> Any:
@@ -69,99 +73,141 @@ class SourceTable:
         return release.with_unsynthesized(with_columns(table, texts))
 
 
-def kind_of_file(path: str | Path) -> str:
-    """Whether a data file is "csv" or "parquet"; one that is neither or not there is refused."""
-    if not Path(path).is_file():
-        raise InvalidInput(f"data file {path} must exist and be a file: it does not")
-    kind = _SUFFIXES.get(Path(path).suffix.lower())
-    if kind is None:
-        raise InvalidInput(f"data file {path} must end in .csv or .parquet")
-    return kind
+def read_file(
+    path: str | Path,
+    *,
+    decimal: str = ".",
+    thousands: str = "",
+    signs: str = "",
+    missing: Sequence[str] = (),
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    sheet: str | None = None,
+) -> SourceTable:
+    """Read a table with a header line. In number columns empty cells, NA and NaN are missing; in
+    text columns empty cells and NA. An empty line is the empty cell of a record where there is one
+    column. Row labels with a name that pandas left in a Parquet file are columns.
 
+    Parameters
+    ----------
+    path : path
+        CSV (also ``.tsv``, ``.txt`` and packed as ``.gz``), Parquet, Excel, SPSS or Stata.
+    decimal, thousands : str
+        Marks in numbers: ``decimal=","`` for 171,2; ``thousands=","`` for 10,200.
+    signs : str
+        Characters beside numbers that are left out, such as ``"$%"``.
+    missing : sequence of str
+        Cells that are missing values, such as ``[".", "N"]``.
+    separator : str, optional
+        Between cells of a CSV file; if omitted a comma, or what the lines agree on.
+    encoding : str
+        Of a CSV file.
+    sheet : str, optional
+        Of an Excel file; the first one if omitted.
 
-def read_file(path: str | Path) -> SourceTable:
-    """Read a CSV (UTF-8, header line, commas) or Parquet file. In number columns empty cells, NA
-    and NaN are missing; in text columns empty cells and NA. An empty line is the empty cell of a
-    record where there is one column. Row labels with a name that pandas left in a Parquet file are
-    columns, as other programs see them."""
-    source, kind = Path(path), kind_of_file(path)
+    Raises
+    ------
+    InvalidInput
+        For a file that cannot be read, with the reason, which quotes no cell.
+    """
+    source, kind = Path(path), format_of(path)
+    written = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=tuple(missing))
     try:
-        frame = pd.read_parquet(source) if kind == "parquet" else _read_text(source)
+        if kind == "parquet":
+            return _of_frame(source, pd.read_parquet(source))
+        texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
     except InvalidInput:
         raise
     except Exception as error:  # a damaged file makes its reader raise whatever it trips over
-        raise InvalidInput(f"data file {path} cannot be read: {_reason(error)}") from None
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
-    if kind == "parquet":
-        check_names(frame.columns, frame.index.names)
-        frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
-        return SourceTable(frame=frame, text=None, file_format=kind, name=source.name)
-    typed = pd.DataFrame({name: _typed(frame[name]) for name in frame.columns})
-    remarks = {}
-    for name in typed:
-        why = text_among_numbers(typed[name]) or marks_among_numbers(frame[name], typed[name])
+        reason = reason_of(error, source)
+        raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
+    _check_size(source, texts.cells)
+    text = texts.cells.apply(written.plain) if written.says else texts.cells
+    columns, remarks = {}, {}
+    for name in text:
+        why = written.unread(texts.cells[name], text[name])
+        column = text[name].where(~text[name].isin(_MISSING_TEXT)) if why else _typed(text[name])
+        why = why or text_among_numbers(column) or marks_among_numbers(text[name], column)
+        columns[name] = column
         if why is not None:
             remarks[str(name)] = why
-    return SourceTable(frame=typed, text=frame, file_format=kind, name=source.name, remarks=remarks)
-
-
-def _reason(error: Exception) -> str:
-    """Why a file cannot be read, without what its reader may quote of it."""
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is not UTF-8 at byte {error.start}; iconv -f latin1 -t utf-8 OLD > NEW makes it"
-    if isinstance(error, pd.errors.EmptyDataError):
-        return "it is empty"
-    line = re.search(r"line (\d+)", str(error))
-    rule = "every line must have as many cells as the header"
-    if isinstance(error, pd.errors.ParserError):
-        return rule + (f": line {line.group(1)} has not" if line else "")
-    if isinstance(error, pd.errors.ParserWarning):
-        return rule
-    return "it is damaged, or no table of its type"
-
-
-def _read_text(path: Path) -> pd.DataFrame:
-    options: dict[str, Any] = {
-        "dtype": str,
-        "keep_default_na": False,
-        "encoding": "utf-8-sig",
-        "index_col": False,
-    }
-    header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
-    _check_header(path, header)
-    other = next(
-        (mark for mark in (";", "\t", "|") if len(header) == 1 and mark in header[0]), None
+    return SourceTable(
+        frame=pd.DataFrame(columns),
+        text=text,
+        file_format="csv",
+        name=source.name,
+        remarks=remarks,
+        of_file=texts.remarks,
+        codes=texts.codes,
+        by_cell=lambda name, form: _cells(texts.cells[name], form, written),
     )
-    if other is not None:
-        raise InvalidInput(
-            f"data file {path} must have commas between its cells: it has one column, with "
-            f"{other!r} in its name; is {other!r} the separator? Save the file with commas"
-        )
-    check_names(header)
-    options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file)  # pandas fills a line that ends early, in silence
-        if any(0 < len(cells) < len(header) for cells in lines):
-            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
-    with warnings.catch_warnings():
-        # Rows longer than the header lose cells with no more than a warning.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        table: pd.DataFrame = pd.read_csv(path, **options)
-    return table
 
 
-def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
-    are not all years."""
-    numbers = [name for name in header if _NUMBER.fullmatch(name.strip())]
-    years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
-    if 2 * len(numbers) >= len(header) and not years:
-        raise InvalidInput(
-            f"data file {path} must have the names of its columns in its first line: "
-            f"{len(numbers)} of its {len(header)} cells are numbers, as in a record; write a line "
-            "with names above it"
-        )
+def _of_frame(path: Path, frame: pd.DataFrame) -> SourceTable:
+    _check_size(path, frame)
+    check_names(frame.columns, frame.index.names)
+    frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+    return SourceTable(frame=frame, text=None, file_format="parquet", name=path.name)
+
+
+def _check_size(path: Path, frame: pd.DataFrame) -> None:
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Written:
+    """How a file writes numbers and missing values, as its owner says."""
+
+    decimal: str
+    thousands: str
+    signs: str
+    missing: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.decimal) != 1 or self.decimal in f"{self.thousands}{self.signs}":
+            raise InvalidInput(
+                f"decimal must be one character that stands for nothing else: {self.decimal!r}"
+            )
+
+    @property
+    def says(self) -> bool:
+        """Whether it is another way than that of a program."""
+        return self != _Written(decimal=".", thousands="", signs="", missing=())
+
+    def plain(self, text: pd.Series) -> pd.Series:
+        """Cells with plain numbers, if all that are not missing are numbers in this way; else with
+        empty cells for missing ones alone."""
+        cells: pd.Series = text.where(~text.isin(self.missing), "")
+        texts = pd.Series(cells[~cells.isin(_MISSING_NUMBER)].unique(), dtype=object)
+        numbers = self.numbers(texts)
+        if numbers.isna().any():
+            return cells
+        if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
+            numbers = numbers.map(lambda number: f"{float(number):.15g}")
+        plain: pd.Series = cells.map(dict(zip(texts, numbers, strict=True))).fillna(cells)
+        return plain
+
+    def numbers(self, texts: pd.Series) -> pd.Series:
+        """Of each text the plain number, none if it is no number in this way."""
+        bare = texts.str.replace(f"[{re.escape(self.signs)}\\s]", "", regex=True)
+        whole, mark = r"\d+", re.escape(self.decimal)
+        if self.thousands:
+            whole = rf"(?:\d+|\d{{1,3}}(?:{re.escape(self.thousands)}\d{{3}})+)"
+        fits = bare.str.fullmatch(rf"[+-]?{whole}(?:{mark}\d+)?").astype(bool)
+        if self.thousands:
+            bare = bare.str.replace(self.thousands, "", regex=False)
+        numbers: pd.Series = bare.str.replace(self.decimal, ".", regex=False).where(fits)
+        return numbers
+
+    def unread(self, text: pd.Series, plain: pd.Series) -> str | None:
+        """Why a column with points stays text where these are not decimal."""
+        if self.decimal == "." or not text.equals(plain):
+            return None
+        held = text[~text.isin(_MISSING_NUMBER)]
+        if not held.str.contains(".", regex=False).any() or _are_numbers(held) < _MOSTLY:
+            return None
+        return "it holds numbers with points, which are not decimal here, and is read as text"
 
 
 def _typed(text: pd.Series) -> pd.Series:
@@ -201,14 +247,17 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
     return None if large.any() else numbers
 
 
-def _cells(text: pd.Series, form: Form) -> pd.Series:
+def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     """Texts if a level is one, else numbers; texts, to be refused, if a cell is no number."""
     levels = [own for own in form.levels or () if isinstance(own, str)]
-    cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER) | text.isin(levels))
+    absent = text.isin(_MISSING_NUMBER) & ~text.isin(levels) | text.isin(written.missing)
+    cells: pd.Series = text.where(~absent)
     if levels:
         return cells
+    texts = pd.Series(cells.dropna().unique(), dtype=object)
+    plain = written.numbers(texts).fillna(texts) if written.says else texts
     try:
-        numbers = cells.map({own: float(own) for own in cells.dropna().unique()}).astype(np.float64)
+        numbers = cells.map(dict(zip(texts, plain.astype(float), strict=True))).astype(np.float64)
     except ValueError:
         return cells
     whole = bool(((numbers % 1 == 0) & (numbers.abs() < 2**53)).all())
@@ -238,7 +287,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
     return (
         f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
-        "read as text: mend these cells, or leave them empty"
+        "read as text: mend these cells, or leave them empty; if they stand for missing numbers, "
+        "missing= reads them so"
     )
 
 
@@ -251,12 +301,12 @@ def _with_signs(known: pd.Series) -> str | None:
     """Why texts seem to be numbers, if they are but for signs, separators and decimal commas."""
     texts = known.head(_LOOKED_AT).astype(str)
     if _are_numbers(texts.str.replace(_SIGNS, "", regex=True)) >= _MOSTLY:
-        how = "signs or separators of thousands ($ % ,)"
+        how, way = "signs or separators of thousands ($ % ,)", "thousands=, and signs=$% read them"
     elif texts.str.fullmatch(_DECIMAL_COMMA).mean() >= _MOSTLY:
-        how = "decimal commas"
+        how, way = "decimal commas", "decimal=, reads them"
     else:
         return None
-    return f"it holds numbers with {how}, and is read as text: write them as plain numbers, 1234.5"
+    return f"it holds numbers with {how}, and is read as text: {way}"
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_names, did_you_mean, not_a_frame
+from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import (
@@ -20,6 +20,7 @@ from pyhybrid.models.columns.kinds import (
     kind_from_dict,
     kind_of,
 )
+from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
 from pyhybrid.models.formula.values import row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions
 
@@ -98,6 +99,21 @@ def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
         except InvalidInput as error:
             raise InvalidInput(f"type of {name!r}: {error}") from None
     return kinds
+
+
+def types_stated(types: Mapping[str, Any], types_are_public: bool) -> bool:
+    """Whether the owner states that types are public; a draft is refused without that."""
+    if check_flag(types_are_public, "types_are_public"):
+        return True
+    drafted = unconfirmed(types)
+    if drafted:
+        raise InvalidInput(
+            "types must be confirmed by the owner of the data: those of "
+            f"{', '.join(map(repr, drafted[:MOST_LEVELS]))} are a draft from the confidential "
+            "records; change what is not public, such as an end or a level of one person, then set "
+            '"confirmed": true in the file of types'
+        )
+    return any(isinstance(own, Mapping) and own.get(CONFIRMED) for own in types.values())
 
 
 def declared_kinds(

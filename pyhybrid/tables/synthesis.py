@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -31,6 +32,7 @@ from pyhybrid.tables.roles import (
     is_predictor,
     kinds_of,
     public_kinds,
+    types_stated,
     with_declared_levels,
 )
 
@@ -41,6 +43,7 @@ def synthesize_table(
     *,
     epsilon: float,
     types: Mapping[str, Kind] | None = None,
+    types_are_public: bool = False,
     id: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
@@ -67,6 +70,9 @@ def synthesize_table(
         What columns can hold, e.g. ``{"income": ph.SemiContinuous(lower=0, upper=500_000,
         decimals=0)}``. Each synthesized column needs a type, here or from the reference, as none
         may be read from the records.
+    types_are_public : bool, default False
+        The owner confirms that types of a draft (`read_types`) are public; without that, or
+        ``"confirmed": true`` in the file, it is refused. The charge states it.
     id : str, optional
         Column that names each row once; it is released as running numbers.
     drop : sequence of str
@@ -123,6 +129,7 @@ def synthesize_table(
     names = [name for name in columns if name not in left_out]
     if not names:
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
+    stated = types_stated(types or {}, types_are_public)
     declared = kinds_of(types or {})
     for name in declared:
         check_known("types", name, columns)
@@ -135,6 +142,9 @@ def synthesize_table(
         public=public, holds_no_released_record=holds_no_released_record,
     )  # fmt: skip
     release = release_table(df, mechanism, kinds, n_synthetic=n_synthetic, progress=progress)
+    if stated:
+        facts = {**release.charge.facts, "types_stated": True}
+        release = replace(release, charge=replace(release.charge, facts=facts))
     return release.with_decisions(decisions)
 
 

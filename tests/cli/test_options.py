@@ -20,7 +20,7 @@ def test_synthesize_has_18_options_that_are_arguments_of_python() -> None:
     assert len(names) == 18
     arguments = [ph.synthesize_table, ph.Release.save, ph.LipschitzWeighted.release]
     known = {name for function in arguments for name in inspect.signature(function).parameters}
-    assert names - known == {"out", "formula", "model", "mechanism", "fit"}
+    assert names - known == {"out", "formula", "model", "mechanism", "fit", "read"}
 
 
 def test_arguments_of_a_fit_are_read_by_their_names() -> None:

@@ -11,10 +11,17 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.models.columns.kinds import Real
 from pyhybrid.tables import read_types
+from pyhybrid.tables.domains import ranged
 from pyhybrid.tables.read import read_file
 from tests.conftest import Run
 from tests.tables.conftest import survey_of
+
+
+def confirm(draft: Path) -> None:
+    """As its owner does who has looked at it."""
+    draft.write_text(json.dumps({**json.loads(draft.read_text()), "confirmed": True}))
 
 
 @pytest.fixture
@@ -38,15 +45,28 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert [shown, *types] == ["", "age", "sex", "voted", "region", "visits", "wage", "income"]
     assert types["sex"]["levels"] == ["f", "m"]
     assert all(own["note"] == "from the data: confirm or change" for own in types.values())
+    assert not any(own["confirmed"] for own in types.values())
     assert draft.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
     command = shlex.split(error.partition("Then run: pyhybrid ")[2])
     assert command[command.index("--drop") + 1] == "person,name,const"
 
-    types["visits"] |= {"lower": 0, "upper": 60, "note": "nobody has more"}
+    types["visits"] |= {"lower": 0, "upper": 60, "note": "nobody has more", "confirmed": True}
     draft.write_text(json.dumps(types))
+    code, _, error = run(*command)
+    assert (code, out.exists()) == (2, False)
+    assert "those of 'age', 'sex', 'voted', 'region', 'wage', 'income' are a draft" in error
+    draft.write_text(json.dumps({name: {**own, "confirmed": True} for name, own in types.items()}))
     code, shown, error = run(*command)
     assert code == 0, error
-    assert "age, sex, voted, region, wage, income are as drafted" in error
+    for page in (
+        "public/privacy_statement.md",
+        "public/charge.json",
+        "confidential/checklist.html",
+    ):
+        assert (
+            "The owner states that the types of the columns are public" in (out / page).read_text()
+        )
+    assert not [path for path in (out / "public").iterdir() if "fewer_than" in path.read_text()]
     made = pd.read_csv(next((out / "public").glob("synthetic*.csv")))
     assert list(made.columns) == list(types)
     charge = json.loads((out / "public" / "charge.json").read_text())
@@ -89,8 +109,9 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
 def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path) -> None:
     out = csv.parent / "released"
     pd.read_csv(csv).assign(const=[*range(299), 1e308]).to_csv(csv, index=False)  # seen: refused
-    words = f"synthesize {csv} --epsilon .01 --out {out} --keep name,region --drop person,const"
+    words = f"synthesize {csv} --epsilon .001 --out {out} --keep name,region --drop person,const"
     run(*(asked := words.split()))
+    confirm(csv.parent / "survey.types.json")
     code, shown, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
     assert code == 0, error
     assert "2 other columns are published unchanged: name, region" in shown
@@ -105,6 +126,44 @@ def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
     assert draft.read_text() == "mine"
     run(*asked, "--overwrite")
     assert draft.read_text() != "mine"
+
+
+def test_an_empty_draft_is_not_written(run: Run, tmp_path: Path) -> None:
+    """Seen: of one row a draft without a column, and a next command that drops all of them."""
+    (tmp_path / "t.csv").write_text("age,owns\n7,no\n")
+    asked = ["synthesize", str(tmp_path / "t.csv"), "--epsilon", "4", "--out", str(tmp_path / "o")]
+    assert "no column is left that can be synthesized: 'age': constant" in run(*asked)[2]
+    assert not [*tmp_path.glob("*.json")]
+
+
+def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path: Path) -> None:
+    """Seen: a diagnosis of one person was drafted and published like all others. A column may have
+    the name of the owner's word."""
+    wage = [-9] * 12 + [*range(1000, 1580)] + [14_321] * 8
+    table = pd.DataFrame(
+        {"wage": wage, "icd": ["I10"] * 599 + ["Q87"], "confirmed": ["n", "y"] * 300}
+    )
+    table.loc[:3, "confirmed"] = None
+    table.to_csv(tmp_path / "t.csv", index=False)
+    run("synthesize", str(tmp_path / "t.csv"), "--epsilon", "4", "--out", str(tmp_path / "o"))
+    draft = json.loads((tmp_path / "t.types.json").read_text())
+    assert draft["icd"]["records"] == {"I10": 599, "Q87": 1}
+    assert draft["icd"]["fewer_than_10"] == ["Q87"]
+    assert draft["wage"]["records"] == {"-9": 12, "upper": 8}, "no end at 0"
+    assert draft["confirmed"]["fewer_than_10"] == ["missing"]
+    assert not any(own["confirmed"] for name, own in draft.items() if name != "$schema")
+
+
+@pytest.mark.parametrize(("values", "ends"), [
+    ([0.31, 0.9994], (0.3, 1)), ([12.4, 99.2], (12, 100)), ([-0.97, 0.96], (-1, 1)),
+    ([3.0, 512.3], (0, 520)), ([-512.3, -3.0], (-520, 0)), ([0.4, 98.7], (0, 100)),
+])  # fmt: skip
+def test_drafted_ends_are_rounded_outward_within_natural_limits(
+    values: list[float], ends: tuple[float, float]
+) -> None:
+    """They cross neither 0 nor 1 or 100."""
+    kind: Any = ranged(Real(decimals=4), pd.Series(values))
+    assert (kind.lower, kind.upper) == ends
 
 
 @pytest.mark.parametrize("changes", [{}, {"voted": "no"}, {"voted": "yes", "sex": "f"}])
@@ -208,13 +267,13 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     out = csv.parent / "released"
     asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(out)]
     assert "epsilon protects one row, not all rows of a person. --unit pid" in run(*asked)[2]
-    *_, error = run(*asked, "--unit", "pid", "--rows-per-unit", "3", "--overwrite")
+    *_, error = run(*asked, "--unit", "pid:rows=3", "--overwrite")
     command = shlex.split(error.partition("Then run: pyhybrid ")[2])
     draft = csv.parent / "survey.types.json"
+    confirm(draft)
     draft.write_text(draft.read_text().replace('"missing": true', '"missing": false'))
     error = run(*command)[2]
     assert "declare missing=True in its domain or type" in error
-    assert "you confirm" not in error, "before an error it confirms nothing"
     draft.write_text(draft.read_text().replace('"missing": false', '"missing": true'))
     book = ph.Ledger(csv.parent / "ledger.jsonl", budget=50, kind="strict", relation="remove")
     code, shown, error = run(*command, "--ledger", str(book.path))
@@ -223,7 +282,8 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     assert (code, "the ledger has no delta" in error) == (0, True), error
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
     assert "pid" not in pd.read_csv(out / "public" / "synthetic_1.csv")
-    assert "more of its 'pid'" in run(*command[:-2], "--out", "o", "--rows-per-unit", "2")[2]
+    narrower = ["pid:rows=2" if word == "pid:rows=3" else word for word in command[:-2]]
+    assert "more of its 'pid'" in run(*narrower, "--out", "o")[2]
 
 
 def test_a_table_is_described(run: Run, csv: Path) -> None:
@@ -250,6 +310,7 @@ def test_replaced_identifiers_stay_replaced_and_kept_text_comes_back(run: Run, c
     asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(csv.parent / "released")]
     asked += ["--id", "person", "--keep", "code", "--drop", "name,const"]
     run(*asked)
+    confirm(csv.parent / "survey.types.json")
     code, _, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
     assert code == 0, error
     made = pd.read_csv(csv.parent / "released/public/synthetic_1.csv", dtype=str)

@@ -1,5 +1,6 @@
 """Cells of a CSV file: codes stay codes; what is missing, or a number written as text, is said."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pyhybrid.models.columns.kinds import Counts, Nominal
 from pyhybrid.tables.read import SourceTable, read_file
+from tests.conftest import require
 from tests.refusals import refuses
 
 
@@ -15,10 +18,10 @@ from tests.refusals import refuses
 def read(tmp_path: Path) -> Any:
     """A table of one column of these cells, beside one of texts."""
 
-    def read(cells: list[str]) -> SourceTable:
+    def read(cells: list[str], **how: Any) -> SourceTable:
         path = tmp_path / "t.csv"
         pd.DataFrame({"c": cells, "g": ["a"] * len(cells)}).to_csv(path, index=False)
-        return read_file(path)
+        return read_file(path, **how)
 
     return read
 
@@ -61,6 +64,110 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     table = read(cells)
     assert said in table.remarks["c"]
     assert not any(cell in table.remarks["c"] for cell in cells if len(cell) > 4)
+
+
+@pytest.mark.parametrize(("cells", "how", "numbers"), [
+    (["171,2", "180,05", "99,9"], {"decimal": ","}, [171.2, 180.05, 99.9]),
+    (["1.171,20", "180,05", "9"], {"decimal": ",", "thousands": "."}, [1171.2, 180.05, 9]),
+    (["$1,234.50", "$20.00", "-$3,000.10"], {"thousands": ",", "signs": "$"},
+     [1234.5, 20, -3000.1]),
+    (["2.7%", "0.5 %"], {"signs": "%"}, [2.7, 0.5]),
+    (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
+])  # fmt: skip
+def test_the_owner_says_how_numbers_are_written(
+    read: Any, cells: list[str], how: dict[str, Any], numbers: list[float]
+) -> None:
+    table = read(cells, **how)
+    np.testing.assert_equal(table.frame["c"].to_numpy(), numbers)
+    assert table.remarks == {}
+    assert table.frame["g"].eq("a").all()
+
+
+@pytest.mark.parametrize("cells", [["00123", "60614"], ["1,2,3", "4"], ["1,23", "4,567"]])
+def test_what_is_no_number_in_the_way_that_is_said_stays_as_it_is(
+    read: Any, cells: list[str]
+) -> None:
+    assert read(cells, thousands=",").frame["c"].tolist() == cells
+
+
+def test_a_declared_column_is_read_cell_by_cell(read: Any) -> None:
+    """Whether one record's cell is a number must not change how another's is read."""
+    for last in ("9", "x"):
+        table = read(["1,200", "870", last], thousands=",")
+        numbers = table.read_as({"c": Counts(upper=9000)}).frame["c"]
+        levels = table.read_as({"c": Nominal(levels=("1,200", "870", "9", "x"))}).frame["c"]
+        assert numbers.tolist() == ([1200, 870, 9] if last == "9" else ["1,200", "870", "x"])
+        assert levels.tolist() == ["1,200", "870", last]
+
+
+def test_points_are_not_decimal_where_commas_are(read: Any) -> None:
+    """1.500 would be 1.5 in silence."""
+    table = read(["1.500", "2.750"], decimal=",")
+    assert table.frame["c"].tolist() == ["1.500", "2.750"]
+    assert "points, which are not decimal here" in table.remarks["c"]
+    refuses("decimal must be one character", read, ["1"], decimal=",", thousands=",")
+
+
+@pytest.mark.parametrize(("name", "mark", "said"), [
+    ("t.csv", ";", ("its cells are taken as separated by ';'",)),
+    ("t.tsv", "\t", ("its cells are taken as separated by tabs",)), ("t.csv.gz", ",", ()),
+    ("t.txt", "|", ("its cells are taken as separated by '|'",)),
+])  # fmt: skip
+def test_dialects_are_taken_and_said(
+    tmp_path: Path, name: str, mark: str, said: tuple[str, ...]
+) -> None:
+    own = pd.DataFrame({"height": ["171,2", "180,1"] * 9, "zip": ["00123", "60614"] * 9})
+    own.to_csv(tmp_path / name, index=False, sep=mark)
+    table = read_file(tmp_path / name, decimal=",")
+    assert table.of_file == said
+    assert table.frame["height"].tolist() == [171.2, 180.1] * 9
+    assert table.frame["zip"].tolist() == own["zip"].tolist()
+
+
+def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
+    """Seen: UTF-16 was to be made of latin1, which gives garbage."""
+    path = tmp_path / "t.csv"
+    for encoding in ("utf-16", "cp1252"):
+        path.write_text("größe,x\n1,2\n", encoding=encoding)
+        refuses(f"encoding='{encoding}' reads", read_file, path)
+        assert [*read_file(path, encoding=encoding).frame] == ["größe", "x"]
+    refuses("encoding must be one that Python knows", read_file, path, encoding="nope")
+
+
+def test_excel_is_read_as_texts(tmp_path: Path) -> None:
+    require(find_spec("openpyxl") is not None, "openpyxl is not installed")
+    own = pd.DataFrame({"zip": ["00123", "60614"], "n": [7, 8], "wage": [2.5, None]})
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        own.assign(day=pd.to_datetime(["2021-03-01", "2021-04-01"])).to_excel(book, index=False)
+        own[["n"]].to_excel(book, sheet_name="other", index=False)
+    table = read_file(tmp_path / "t.xlsx")
+    pd.testing.assert_frame_equal(table.frame[[*own]], own)
+    assert table.frame["day"].tolist() == ["2021-03-01", "2021-04-01"]
+    assert "its first sheet of 2" in table.of_file[0]
+    assert [*read_file(tmp_path / "t.xlsx", sheet="other").frame] == ["n"]
+    refuses("sheet must be one of", read_file, tmp_path / "t.xlsx", sheet="none")
+
+
+@pytest.mark.parametrize("name", ["t.sav", "t.dta"])
+def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, name: str) -> None:
+    require(find_spec("pyreadstat") is not None, "pyreadstat is not installed")
+    import pyreadstat
+
+    own = pd.DataFrame(
+        {"sat": [1.0, 2, 9, 1], "wage": [1200.0, -9, np.nan, 3100.5], "s": [*"abca"]}
+    )
+    labels = {"sat": {1: "low", 2: "high", 9: "refused"}, "wage": {-9: "not asked"}}
+    if name == "t.sav":
+        ranges = {"wage": [{"lo": -9, "hi": -7}]}
+        pyreadstat.write_sav(own, tmp_path / name, variable_value_labels=labels,
+                             missing_ranges=ranges)  # fmt: skip
+    else:
+        own.astype({"sat": int}).to_stata(tmp_path / name, write_index=False,
+                                          value_labels={"sat": labels["sat"]})  # fmt: skip
+    table = read_file(tmp_path / name)
+    assert table.frame["sat"].tolist() == ["low", "high", "refused", "low"]
+    np.testing.assert_equal(table.frame["wage"].to_numpy(), own["wage"].to_numpy())
+    assert table.codes == ({"wage": (-9,)} if name == "t.sav" else {})
 
 
 def test_codes_of_letters_and_numbers_are_codes(read: Any) -> None:

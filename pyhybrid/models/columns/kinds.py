@@ -169,11 +169,13 @@ KINDS: Mapping[str, type[Kind]] = {
     own.__name__: own for own in (Nominal, Ordered, Counts, Amounts, SemiContinuous, Real)
 }
 """Kinds by name."""
+FOR_PEOPLE = ("note", "confirmed", "records", "fewer_than_10")
+"""What stands in a file of types beside the settings of a kind."""
 
 
 def kind_from_dict(given: Mapping[str, Any]) -> Kind:
-    """Inverse of `Kind.as_dict`; a "note" is for people."""
-    settings = {key: value for key, value in given.items() if key != "note"}
+    """Inverse of `Kind.as_dict`, without what is `FOR_PEOPLE`."""
+    settings = {key: value for key, value in given.items() if key not in FOR_PEOPLE}
     name = settings.pop("kind", None)
     if name not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}: found {name!r}")

@@ -13,18 +13,48 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.kinds import KINDS, Counts, Nominal, Ordered, Real
+from pyhybrid.models.columns.kinds import FOR_PEOPLE, KINDS, Counts, Nominal, Ordered, Real
 
 SCHEMA = "$schema"
+CONFIRMED = "confirmed"
+"""The owner's word that types are public; false in a draft."""
+DRAFTED = "from the data: confirm or change"
+"""How the note of a drafted type begins."""
 _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInteger", "unsignedInt")
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
+_NUMBER_OR_NOT: dict[str, Any] = {"type": ["number", "null"]}
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "levels": {"type": "array", "minItems": 2},
-    "codes": {"type": "array", "items": {"type": "number"}},
-    "decimals": {"type": "integer", "minimum": 0, "maximum": 15},
-    "missing": {"type": "boolean"},
+    "levels": {"type": "array", "minItems": 2, "description": "All values that can occur."},
+    "lower": {**_NUMBER_OR_NOT, "description": "Smallest number that can occur, but for codes."},
+    "upper": {**_NUMBER_OR_NOT, "description": "Largest number that can occur, but for codes."},
+    "center": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
+    "unit": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
+    "codes": {
+        "type": "array",
+        "items": {"type": "number"},
+        "description": "Answers that are no amounts, such as -9 for refused.",
+    },
+    "decimals": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 15,
+        "description": "Of released numbers: 2 for cents, 0 for whole ones.",
+    },
+    "missing": {"type": "boolean", "description": "Whether values can be missing."},
 }
+_WORDS: dict[str, dict[str, Any]] = {
+    "note": {"type": "string"},
+    CONFIRMED: {"type": "boolean", "description": "The owner's word that this is public."},
+    "records": {
+        "type": "object",
+        "description": "CONFIDENTIAL. Records of each level and code, and of each end those that a "
+        "range shorter by one step of rounding would leave out.",
+    },
+    "fewer_than_10": {"type": "array", "description": "CONFIDENTIAL. Levels, codes and ends of "
+                      "fewer than 10 records, which tell of persons unless they are public."},
+}  # fmt: skip
+"""`FOR_PEOPLE`."""
 
 
 def read_types(path: str | Path) -> dict[str, Any]:
@@ -39,7 +69,8 @@ def read_types(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict of str to dict
-        What `pyhybrid.synthesize_table` takes as `types`.
+        What `pyhybrid.synthesize_table` takes as `types`; with the file's word on whether they are
+        ``"confirmed"`` in each.
 
     Raises
     ------
@@ -52,10 +83,25 @@ def read_types(path: str | Path) -> dict[str, Any]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, InvalidInput) else "found another form"
         raise InvalidInput(f"types: {path} must be a Table Schema or CSVW: {reason}") from None
-    own_form = {name: setting for name, setting in given.items() if name != SCHEMA}
-    if not (own_form if types is None else types):
+    if types is None:
+        word = given.get(CONFIRMED)
+        said = {CONFIRMED: word} if isinstance(word, bool) else {}  # else a column of that name
+        types = {
+            name: {**said, **own} if isinstance(own, dict) else own
+            for name, own in given.items()
+            if name != SCHEMA and not (said and name == CONFIRMED)
+        }
+    if not types:
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
-    return own_form if types is None else types
+    return types
+
+
+def unconfirmed(types: Mapping[str, Any]) -> list[str]:
+    """Columns whose types are a draft that their owner has not confirmed."""
+    own = {name: given for name, given in types.items() if isinstance(given, Mapping)}
+    drafted = {name: str(given.get("note", "")).startswith(DRAFTED) for name, given in own.items()}
+    return [name for name, given in own.items()
+            if given.get(CONFIRMED, not drafted[name]) is not True]  # fmt: skip
 
 
 def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
@@ -149,19 +195,21 @@ def _kind(
 
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
-    kinds = []
+    kinds, people = [], {name: _WORDS[name] for name in FOR_PEOPLE}
     for name, kind in KINDS.items():
-        number = {"type": ["number", "null"]}
-        settings = {setting: _SETTINGS.get(setting, number) for setting in kind.settings()}
+        settings = {setting: _SETTINGS[setting] for setting in kind.settings()}
         kinds.append({
-            "properties": {"kind": {"const": name}, "note": {"type": "string"}, **settings},
+            "properties": {"kind": {"const": name}, **people, **settings},
             "required": ["kind", *(["levels"] if "levels" in settings else [])],
             "additionalProperties": False,
         })  # fmt: skip
     return {
         SCHEMA: "https://json-schema.org/draft/2020-12/schema",
         "title": "Types of the columns of a table, for pyhybrid",
-        "properties": {SCHEMA: {"type": "string"}},
+        "properties": {
+            SCHEMA: {"type": "string"},
+            CONFIRMED: {**_WORDS[CONFIRMED], "type": ["boolean", "object"]},
+        },
         "additionalProperties": {
             "type": "object",
             "properties": {"kind": {"enum": [*KINDS]}},

@@ -1,0 +1,212 @@
+"""Files of other forms as texts: dialects of CSV, Excel, SPSS and Stata.
+
+Whatever a file is, its cells are texts afterwards, as a CSV file has them, so that `read` decides
+for all forms alike what is a number and what a code. Labels of SPSS and Stata take the place of
+values where all values of a column have one; values that the file calls missing are codes.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import check_names
+from pyhybrid.core.errors import InvalidInput
+
+FORMATS = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
+    ".xlsx": "excel", ".xls": "excel", ".sav": "spss", ".zsav": "spss", ".dta": "stata",
+}  # fmt: skip
+"""What a file is, by how its name ends; ``.gz`` may follow for texts."""
+_NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
+_SEPARATORS, _SNIFFED = ";\t|", 65_536
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Texts:
+    """Cells as texts, empty where there is none, shape (n, columns); remarks on the whole file; by
+    column the codes of answers that are no amounts, as the file declares them."""
+
+    cells: pd.DataFrame
+    remarks: tuple[str, ...] = ()
+    codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def format_of(path: str | Path) -> str:
+    """ "csv", "parquet", "excel", "spss" or "stata"; refused if it is none, or not there."""
+    if not Path(path).is_file():
+        raise InvalidInput(f"data file {path} must exist and be a file: it does not")
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = FORMATS.get("".join(suffixes[-2:-1] if packed else suffixes[-1:]))
+    if kind is None or (packed and kind != "csv"):
+        raise InvalidInput(
+            f"data file {path} must end in {', '.join(FORMATS)}, or .csv.gz; save it as CSV"
+        )
+    library = _NEEDS.get(kind)
+    if library is not None:
+        try:
+            importlib.import_module(library)
+        except ImportError:
+            raise InvalidInput(
+                f"data file {path} needs {library}: pip install 'pyhybrid[files]', or save it as "
+                "CSV"
+            ) from None
+    return kind
+
+
+def read_texts(
+    path: Path, kind: str, *, separator: str | None, encoding: str, sheet: str | None
+) -> Texts:
+    """The cells of a file that is no Parquet file."""
+    if kind == "excel":
+        return _read_excel(path, sheet)
+    if kind in ("spss", "stata"):
+        return _read_labelled(path, kind)
+    return _read_csv(path, separator, encoding)
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
+    encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    taken = separator or _separator(path, encoding)
+    options: dict[str, Any] = {"sep": taken, "dtype": str, "keep_default_na": False,
+                               "encoding": encoding, "index_col": False}  # fmt: skip
+    header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
+    _check_header(path, header)
+    check_names(header)
+    options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
+    with _opened(path, encoding) as file:
+        lines = csv.reader(file, delimiter=taken)  # pandas fills a line that ends early, in silence
+        if any(0 < len(cells) < len(header) for cells in lines):
+            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
+    with warnings.catch_warnings():
+        # Rows longer than the header lose cells with no more than a warning.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        cells: pd.DataFrame = pd.read_csv(path, **options)
+    named = {"\t": "tabs"}.get(taken, repr(taken))
+    remarks = (f"its cells are taken as separated by {named}",) if taken != "," else ()
+    return Texts(cells=cells, remarks=() if separator else remarks)
+
+
+def _opened(path: Path, encoding: str) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
+
+
+def _separator(path: Path, encoding: str) -> str:
+    """A comma, unless the header is one cell with another mark that the lines agree on."""
+    with _opened(path, encoding) as file:
+        start = file.read(_SNIFFED)
+    header = next(csv.reader(start.splitlines()), [])
+    if len(header) != 1 or not set(header[0]) & {*_SEPARATORS}:
+        return ","
+    try:
+        return csv.Sniffer().sniff(start, delimiters=_SEPARATORS).delimiter
+    except csv.Error:
+        return ","
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
+    are not all years."""
+    numbers = [name for name in header if _NUMBER.fullmatch(name.strip().replace(",", "."))]
+    years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
+    if 2 * len(numbers) >= len(header) and not years:
+        raise InvalidInput(
+            f"data file {path} must have the names of its columns in its first line: "
+            f"{len(numbers)} of its {len(header)} cells are numbers, as in a record; write a line "
+            "with names above it"
+        )
+
+
+def reason_of(error: Exception, path: Path) -> str:
+    """Why a file cannot be read, without what its reader may quote of it."""
+    if isinstance(error, UnicodeError):
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start:
+            return "it is UTF-16, not UTF-8: encoding='utf-16' reads it"
+        at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
+        return f"it is not UTF-8{at}: encoding='cp1252' reads files of older Windows programs"
+    if isinstance(error, LookupError) and "encoding" in str(error):
+        return "encoding must be one that Python knows, such as 'cp1252' or 'utf-16'"
+    if isinstance(error, pd.errors.EmptyDataError):
+        return "it is empty"
+    line = re.search(r"line (\d+)", str(error))
+    rule = "every line must have as many cells as the header"
+    if isinstance(error, pd.errors.ParserError):
+        return rule + (f": line {line.group(1)} has not" if line else "")
+    if isinstance(error, pd.errors.ParserWarning):
+        return rule
+    return "it is damaged, or no table of its type"
+
+
+# --- Excel, SPSS, Stata ---------------------------------------------------------------------------
+
+
+def _read_excel(path: Path, sheet: str | None) -> Texts:
+    with pd.ExcelFile(path) as book:
+        sheets = [str(name) for name in book.sheet_names]
+        if sheet is not None and sheet not in sheets:
+            raise InvalidInput(f"sheet must be one of {', '.join(sheets)}: found {sheet!r}")
+        table = pd.read_excel(book, sheet or sheets[0], header=None, dtype=object, na_filter=False)
+    header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
+    _check_header(path, header)
+    check_names(header)
+    cells = table.iloc[1:].map(_text_of).set_axis(header, axis=1).reset_index(drop=True)
+    several = sheet is None and len(sheets) > 1
+    remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
+    return Texts(cells=cells, remarks=remarks)
+
+
+def _read_labelled(path: Path, kind: str) -> Texts:
+    """SPSS and Stata: labels where all values have one; codes where a file declares some values
+    missing. Stata's ``.a`` to ``.z`` are missing."""
+    import pyreadstat
+
+    read = pyreadstat.read_sav if kind == "spss" else pyreadstat.read_dta
+    table, about = read(path, user_missing=True)
+    cells, codes = {}, {}
+    for name, column in table.items():
+        labels = about.variable_value_labels.get(name, {})
+        known = column.dropna()
+        if labels and known.isin([*labels]).all():
+            cells[name] = column.map(labels).map(_text_of)
+            continue
+        letters = known[known.map(lambda value: isinstance(value, str))]
+        numeric = about.readstat_variable_types.get(name) != "string"
+        kept = column.where(~column.isin(letters.unique())) if numeric else column
+        cells[name] = kept.map(_text_of)
+        if numeric:
+            values = {value for value in kept.dropna().unique() if value % 1 == 0}
+            ranges = about.missing_ranges.get(name, ())
+            if inside := sorted(v for v in values if any(r["lo"] <= v <= r["hi"] for r in ranges)):
+                codes[name] = tuple(map(int, inside))
+    return Texts(cells=pd.DataFrame(cells), codes=codes)
+
+
+def _text_of(value: Any) -> str:
+    """A cell as a CSV file has it: whole numbers without a point, days without a time."""
+    if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
+        return ""
+    if isinstance(value, datetime):
+        return str(value.date() if value.time() == value.min.time() else value)
+    if isinstance(value, (bool, np.bool_, date, str)):
+        return str(value)
+    return str(int(value)) if value % 1 == 0 and abs(value) < 2**53 else repr(float(value))

@@ -1,0 +1,51 @@
+"""Relations that all records keep are found, of every kind; independent columns have none."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.tables.relations import relations_of
+
+N = 600
+
+
+def independent(seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({
+        "age": rng.integers(18, 90, N), "wage": rng.gamma(2, 2e4, N).round(2),
+        "visits": rng.poisson(3, N), "sex": rng.choice(["f", "m"], N),
+        "region": rng.choice([*"nsew"], N),
+        "some": np.where(rng.random(N) < 0.3, np.nan, 1.0 * rng.integers(1, 9, N)),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_independent_columns_have_none(seed: int) -> None:
+    df = independent(seed)
+    assert relations_of(df) == []
+    apart = relations_of(df.assign(above=df["age"] + 1000))
+    assert apart[0] == "age - above is -1000"
+    assert not any("<=" in line for line in apart), "it could not have failed"
+    assert relations_of(df[:15].assign(total=df["age"] + df["visits"])) == [], "too few"
+
+
+def test_each_kind_is_found_with_missing_values_too() -> None:
+    df = independent(1)
+    bonus = np.round(df["wage"] / 7, 2)
+    school = pd.Series(np.arange(N) % 40)
+    out = df["region"].isin(["n", "s"])
+    df = df.assign(
+        bonus=bonus, income=(df["wage"] + bonus).round(2), born=2015 - df["age"],
+        first=df["age"] - df["visits"] % 5, hours=df["visits"].where(~out), school=school,
+        size=school * 3 + 5, kind=np.where(school < 20, "a", "b"),
+    )  # fmt: skip
+    df.loc[3, ["income", "born", "first"]] = np.nan
+    found = relations_of(df)
+    for relation in (
+        "wage + bonus = income", "age + born is 2015", "first <= age",
+        "hours is empty exactly where region is", "size has one value for each school",
+        "kind has one value for each school",
+    ):  # fmt: skip
+        assert any(line.startswith(relation) for line in found), (relation, found)
+    broken = relations_of(df.assign(income=df["income"] + (df.index == 9)))
+    assert "wage + bonus = income" not in broken, "one record is enough"
