@@ -32,6 +32,7 @@ from pyhybrid.studies.comparing.comparison import DATA, Comparison, compare
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
+    NEARER,
     Claim,
     Found,
     Measured,
@@ -300,13 +301,6 @@ def _near_the_data(summary: pd.DataFrame) -> Found:
     return "; ".join(shown), max(apart) < 0.03
 
 
-@in_each_setting
-def _no_higher_bound(summary: pd.DataFrame, setting: str) -> Found:
-    """Re-weighted bounds, within the tolerance of the published step."""
-    bounds = means_of(summary, setting, ("LW", "LW_final"), BOUND)
-    return listed(bounds), bounds["LW_final"] <= bounds["LW"] + _STEP.tolerance
-
-
 def _efficiency_rises(summary: pd.DataFrame) -> Found:
     names = ("LW", "LW_final", "CW", "CW_final")
     efficiency = means_of(summary, str(summary["setting"].iloc[0]), names, "efficiency")
@@ -315,15 +309,18 @@ def _efficiency_rises(summary: pd.DataFrame) -> Found:
 
 
 def _bounds_kept(summary: pd.DataFrame) -> Found:
-    names = ("Unweighted", "LW", "LW_final", "CW", "CW_final")
-    bounds, allowed = (
-        means_of(summary, str(summary["setting"].iloc[0]), names, BOUND),
-        _STEP.tolerance,
-    )
-    return listed(bounds), (
-        bounds["LW_final"] <= bounds["LW"] + allowed < bounds["Unweighted"]
-        and bounds["CW_final"] <= bounds["CW"] + allowed
-    )
+    """Re-weighted bounds, within the tolerance of the published step."""
+    shown, kept = [], []
+    for setting in summary["setting"].unique():
+        bounds = means_of(summary, setting, ("LW", "LW_final", "CW", "CW_final"), BOUND)
+        bounds = {name: bound for name, bound in bounds.items() if not np.isnan(bound)}
+        shown.append(f"{setting}: {listed(bounds)}")
+        kept += [
+            bounds[f"{name}_final"] <= bounds[name] + _STEP.tolerance
+            for name in ("LW", "CW")
+            if name in bounds
+        ]
+    return "; ".join(shown), all(kept)
 
 
 def _nearer(first: str, second: str, *statistics: str) -> Callable[[pd.DataFrame, str], Found]:
@@ -366,19 +363,16 @@ def _seldom_above(summary: pd.DataFrame) -> Found:
 # --- Studies --------------------------------------------------------------------------------------
 
 _COMES_BACK = "re-weighting brings the mean of CW back to the data's"
-_CLAIMS = (
-    Claim(
-        text="re-weighting raises the efficiency of LW and CW",
-        threshold="higher",
-        check=_efficiency_rises,
-    ),
-    Claim(
-        text="at a bound that does not rise",
-        check=_bounds_kept,
-        threshold=f"by at most {_STEP.tolerance:g}, the step's tolerance",
-    ),
+_KEPT = Claim(
+    text="re-weighting does not raise the bound",
+    threshold=f"by more than the step's tolerance, {_STEP.tolerance:g}",
+    check=_bounds_kept,
 )
-_APART = "nearer by more than 2 standard errors"
+_RISES = Claim(
+    text="re-weighting raises the efficiency of LW and CW",
+    threshold="higher",
+    check=_efficiency_rises,
+)
 
 STUDY_A = Study(
     name="A",
@@ -439,8 +433,7 @@ STUDY_B = Study(
     claims=(
         Claim(text="estimands of LW are near those of the data", check=_near_the_data,
               threshold="within 3 %"),
-        Claim(text="re-weighting does not raise the bound", check=_no_higher_bound,
-              threshold=f"by more than its tolerance, {_STEP.tolerance:g}"),
+        _KEPT,
         Claim(text="almost no re-weighted bound on Poisson(100) exceeds 3.5",
               check=_seldom_above, threshold="mean and 1.64 deviations below",
               note="the bound is the largest over 4,000 draws, whose number is not printed"),
@@ -477,9 +470,10 @@ STUDY_C = Study(
         ),
     ),
     claims=(
-        *_CLAIMS,
+        _RISES,
+        _KEPT,
         Claim(text=_COMES_BACK, check=in_each_setting(_nearer("CW_final", "CW", "mean")),
-              threshold=_APART),
+              threshold=NEARER),
         Claim(text="every record has received a higher weight (fig. 4b)", check=_all_higher,
               threshold="all weights rise by equation 2.1 at k = 0.95", fewest=1,
               experiment="by the equation the record at the bound gets k times its weight"),
@@ -496,11 +490,12 @@ STUDY_D = Study(
     quick=Size(replicates=1),
     paper=Size(replicates=10),
     claims=(
-        *_CLAIMS,
+        _RISES,
+        _KEPT,
         Claim(
             text=_COMES_BACK,
             check=in_each_setting(_nearer("CW_final", "CW", "mean")),
-            threshold=_APART,
+            threshold=NEARER,
             by="stated of study C",
             experiment="on the visits zeros are likely, so that their weights gain "
             "most (0.3 to 0.8), and the mean of CW, too low before, falls. "
@@ -509,10 +504,10 @@ STUDY_D = Study(
             "lies above the data's and re-weighting takes it too far down",
         ),
         Claim(text="on salary CW_final is nearer to the data than CW across the board",
-              check=_of_salaries(_nearer("CW_final", "CW", *STATISTICS)), threshold=_APART,
+              check=_of_salaries(_nearer("CW_final", "CW", *STATISTICS)), threshold=NEARER,
               note="the survey cannot be shipped: gamma distributed salaries of its moments"),
         Claim(text="on salary LW is nearer to the data than one weight for all at its bound",
-              check=_of_salaries(_nearer("LW", "SW", "mean", "q90")), threshold=_APART,
+              check=_of_salaries(_nearer("LW", "SW", "mean", "q90")), threshold=NEARER,
               note="LW gives the largest and the smallest salaries the least weight, and the gamma "
               "tail with them"),
     ),

@@ -49,6 +49,7 @@ from pyhybrid.studies.counts import LARGEST_SALARY, mixture_counts
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
+    NEARER,
     Claim,
     Found,
     Measured,
@@ -164,7 +165,6 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 _WEIGHTED_SCALED = "Weighted, weights times 0.8"
-_NEARER = "nearer by more than 2 standard errors"
 
 
 def _scaled_label(name: str, epsilon: int, scale: float) -> str:
@@ -370,10 +370,10 @@ STUDY_F = Study(
               experiment="20 bins; so it is with none of 10 (0.16 at each epsilon), 50 (0.07) and "
               "100 (0.05)"),
         Claim(text="Weighted has the nearest median, then Censor_w (fig. 5)",
-              check=_closest_medians, threshold=f"{_NEARER} than others at 5"),
+              check=_closest_medians, threshold=f"{NEARER} than others at 5"),
         *(
             Claim(text=f"down-scaled weights bring the {what} of {name} at 3 nearer ({figure})",
-                  check=_scaled(name, quantity), threshold=_NEARER,
+                  check=_scaled(name, quantity), threshold=NEARER,
                   note="the scale is not printed: 0.8 here, in other databases")
             for quantity, what, figure in (("avg-ECDF", "avg-ECDF", "sec. 4.4"),
                                            ("q15", "15th percentile", "fig. 8"))
@@ -533,7 +533,7 @@ STUDY_G = Study(
     ),
     claims=(
         Claim(text="Weighted is nearest to the data, then Censor_w, Weighted-e, Censor_uw",
-              check=_order_of_distances, threshold=f"each {_NEARER} than the next",
+              check=_order_of_distances, threshold=f"each {NEARER} than the next",
               note="of one database, one draw and one set each in the paper: between databases a "
               "distance deviates by 0.01 to 0.02"),
     ),

@@ -28,6 +28,8 @@ ACCOUNTING = "lipschitz"
 ROW = ("setting", "synthesizer", "quantity")
 BOUND = "Lipschitz bound"
 """Name of a quantity."""
+NEARER = "nearer by more than 2 standard errors"
+"""Threshold of `falls`, in words."""
 FEWEST = 10
 """Databases that a verdict needs."""
 Found = tuple[str, bool | None]
