@@ -70,14 +70,16 @@ notebooks: $(VENV)/.dev r-packages
 	  $(BIN)/pyhybrid notebook $$(basename $$n .ipynb) --overwrite \
 	    --out docs/$${n%.ipynb}.html || exit 1; done
 
-# The reproduction table, from all studies at quick size: some minutes.
-# Study J with CSRG=csrg.csv, the file of [J22]'s supplement.
+# The reproduction table of all studies in build/: SIZE=quick takes some minutes. What notebooks/
+# holds is of SIZE=paper, copied by hand. Study J with CSRG=csrg.csv, the file of [J22]'s supplement.
+SIZE ?= quick
+STUDIES := build/studies-$(SIZE)
 reproduction: $(VENV)/.dev
-	rm -rf build/studies; for s in A B C D E F G H I; do \
-	  $(BIN)/pyhybrid study run $$s --workers 2 --engine embedded --out build/studies/$$s || exit 1; done
-	[ -z "$(CSRG)" ] || $(BIN)/pyhybrid study run J --data "$(CSRG)" --engine embedded --out build/studies/J
-	$(BIN)/pyhybrid study table build/studies/? --overwrite \
-	  --out notebooks/reproduction.md --csv notebooks/reproduction.csv
+	rm -rf $(STUDIES); for s in A B C D E F G H I; do \
+	  $(BIN)/pyhybrid study run $$s --size $(SIZE) --workers 2 --engine embedded --out $(STUDIES)/$$s || exit 1; done
+	[ -z "$(CSRG)" ] || $(BIN)/pyhybrid study run J --size $(SIZE) --data "$(CSRG)" --engine embedded --out $(STUDIES)/J
+	$(BIN)/pyhybrid study table $(STUDIES)/? --overwrite \
+	  --out build/reproduction-$(SIZE).md --csv build/reproduction-$(SIZE).csv
 
 # R and rstan through apt where there is apt and root; else their tests skip and say so.
 r-packages: $(VENV)/.dev

@@ -66,6 +66,7 @@ from .releases.estimates import estimates as estimates
 from .releases.ledger import Ledger as Ledger
 from .releases.release import Release as Release
 from .studies.comparing.comparison import compare as compare
+from .studies.comparing.contraction import contraction as contraction
 from .tables.synthesis import synthesize_table as synthesize_table
 
 __version__: str

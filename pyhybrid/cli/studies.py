@@ -125,11 +125,11 @@ def _show(result: StudyResult) -> None:
     study = STUDIES[result.study]
     show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
     lines = [
-        (line.quantity, line.published, line.ours, "agrees" if line.agrees else "differs", line.why)
+        (line.quantity, line.published, line.ours, line.threshold, line.verdict, line.why)
         for line in reproduce(study, result.summary)
     ]
     if lines:
-        header = ["quantity", "published", "ours", "", "note"]
+        header = ["quantity", "published", "ours", "threshold", "", "note"]
         show(frame_table("Beside the published numbers", pd.DataFrame(lines, columns=header)))
 
 

@@ -49,7 +49,8 @@ class NoisyCenters(PrivateAnswer):
     Attributes
     ----------
     value : ndarray, shape (k, d)
-        Centers after the last round; noise may carry them out of the L1 ball.
+        Centers after the last round, or their mean over the last rounds that are averaged; noise
+        may carry them out of the L1 ball.
     counts : ndarray of int, shape (k,)
         Noisy cluster sizes of the last round; may be negative.
     n_rounds : int
@@ -69,7 +70,13 @@ class NoisyCenters(PrivateAnswer):
 
 
 def dp_kmeans(
-    rows: Any, *, n_clusters: int, n_rounds: int, epsilon: float, start: Any = None
+    rows: Any,
+    *,
+    n_clusters: int,
+    n_rounds: int,
+    epsilon: float,
+    start: Any = None,
+    n_averaged: int = 1,
 ) -> NoisyCenters:
     """Cluster centers of rows with an L1 norm of at most 1, under ``replace``; n is public.
 
@@ -84,12 +91,15 @@ def dp_kmeans(
         Above 0, nats, for all rounds together.
     start : array_like, shape (k, d), optional
         Initial centers, fixed without looking at the data; uniform in the L1 ball if omitted.
+    n_averaged : int, default 1
+        Last rounds whose centers are averaged, at most `n_rounds`: less noise at no further cost
+        once clusters no longer change [JC].
 
     Raises
     ------
     InvalidInput
-        For epsilon <= 0, a row that is too long or not finite (its record number is given), or
-        initial centers of another shape.
+        For epsilon <= 0, a row that is too long or not finite (its record number is given),
+        initial centers of another shape, or more rounds to average than there are.
     EngineUnavailable
         If OpenDP is not installed.
 
@@ -102,6 +112,9 @@ def dp_kmeans(
     """
     eps = check_positive(epsilon, "epsilon")
     k, rounds = check_count(n_clusters, "n_clusters"), check_count(n_rounds, "n_rounds")
+    averaged = check_count(n_averaged, "n_averaged")
+    if averaged > rounds:
+        raise InvalidInput(f"n_averaged must be at most n_rounds, {rounds}: found {averaged}")
     data = _whole_units(rows)
     rng = streams().generator("k-means")
     centers = _uniform_in_l1_ball(k, data.shape[1], rng)
@@ -112,12 +125,14 @@ def dp_kmeans(
     share = check_positive(eps / (2 * rounds) * _BELOW, "epsilon / (2 n_rounds)")
     count_noise, scale = whole_number_noise(_SENSITIVITY, share)
     sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
-    counts = np.zeros(k, dtype=np.int64)
-    for _ in range(rounds):
+    counts, total = np.zeros(k, dtype=np.int64), np.zeros_like(centers)
+    for done in range(1, rounds + 1):
         centers, counts = _round(data, centers, count_noise, sum_noise, rng)
+        if done > rounds - averaged:
+            total += centers
     assumed = "Rows were brought to an L1 norm of at most 1 by public constants."
     return NoisyCenters(
-        value=centers,
+        value=total / averaged,
         counts=counts,
         n_rounds=rounds,
         scale=scale,

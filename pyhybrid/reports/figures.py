@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pyhybrid.masking import RiskSubgroups
+    from pyhybrid.studies.comparing.contraction import Contraction
 
 Fit = tuple[npt.ArrayLike, npt.ArrayLike, float]
 
@@ -515,6 +516,32 @@ def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
             text, at, xytext=(0, 5 * side), textcoords="offset points", ha="center",
             va="bottom" if side > 0 else "top", fontsize=draw.TEXT - 2,
         )  # fmt: skip
+
+
+def plot_contraction(contraction: Contraction) -> Figure:
+    """Lipschitz bounds of simulated databases by their number of records, with that of the data
+    [S22 fig. 1]; beside them records of reduced weight and weight removed, over the root of n,
+    which assumption 4 wants bounded."""
+    bounds, weights = draw.new_panels(9.2, 3.6, columns=2)
+    for n, part in contraction.databases.groupby("n"):
+        shown = draw.finite(part["lipschitz_bound"])
+        bounds.plot([n] * shown.size, shown, "o", color=draw.COLORS[0], alpha=0.4)
+    table = contraction.table
+    bounds.plot(table["n"], table["mean"], color=draw.INK, label="mean over databases")
+    _level(bounds, contraction.bound, f"the data, n = {contraction.n:,}")
+    bounds.set(ylabel="Lipschitz bound Δ (nats)")
+    for place, (name, label) in enumerate(
+        (("reduced", "records of weight below 1"), ("removed", "sum of 1 - α"))
+    ):
+        style = draw.STYLES[place]
+        weights.plot(table["n"], table[f"{name} / sqrt n"], marker="o", label=label, **style)
+    weights.set(ylim=(0, None), ylabel="over √n")
+    for ax in (bounds, weights):
+        ax.set(xscale="log", xlabel="records n")
+        ax.set_xticks(table["n"], [f"{n:,}" for n in table["n"]])
+        ax.minorticks_off()
+    weights.legend(frameon=False, fontsize=draw.TEXT)
+    return draw.finish(bounds)
 
 
 def plot_subgroups(groups: RiskSubgroups) -> Figure:

@@ -16,7 +16,7 @@ is then biased toward 0. The Gaussian copula takes the key's own margin, and its
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,18 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
-from pyhybrid.studies.study import Claim, Found, Measured, Size, Study, listed, mean_of, means_of
+from pyhybrid.studies.study import (
+    Claim,
+    Found,
+    Measured,
+    Size,
+    Study,
+    falls,
+    listed,
+    mean_of,
+    means_of,
+    row_of,
+)
 
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
 _MISSING, _SUBGROUPS = "n = 1000, a fifth of x missing", "n = 1000, masks by risk subgroup"
@@ -190,20 +201,23 @@ def _measured(name: str, table: pd.DataFrame, prefix: str) -> list[Measured]:
     ]
 
 
-def _better_at_equal_risk(summary: pd.DataFrame) -> Found:
-    """The safest mask that is no riskier than a comparator, against it."""
-    names = (*_STRENGTHS, _COPULA, _COPULA_OFF)
-    risk = means_of(summary, _SETTING, (*names, *_COMPARATORS), _NAMED)
-    error = means_of(summary, _SETTING, (*names, *_COMPARATORS), _ERROR)
-    shown, holds = [], []
-    for other in _COMPARATORS:
+def _better_at_equal_risk(other: str) -> Callable[[pd.DataFrame], Found]:
+    """The best mask that is no riskier than a comparator, against it; none may be."""
+
+    def check(summary: pd.DataFrame) -> Found:
+        names = [name for name, mask in _STRENGTHS.items() if mask] + [_COPULA]
+        risk = means_of(summary, _SETTING, (*names, other), _NAMED)
+        error = means_of(summary, _SETTING, names, _ERROR)
+        theirs = row_of(summary, _SETTING, other, _ERROR)
+        shown = f"RMSE {other} {theirs['mean'] ** 0.5:.3f} (named {risk[other]:.4f})"
         as_safe = [name for name in names if risk[name] <= 1.25 * risk[other]]
-        best = min(as_safe, key=lambda name: error[name], default=None)
-        ours = error[best] ** 0.5 if best else float("nan")
-        theirs = error[other] ** 0.5
-        shown.append(f"{other} {theirs:.3f} (named {risk[other]:.3f}), {best} {ours:.3f}")
-        holds.append(bool(best and ours < theirs))
-    return "RMSE at no more than 1.25 of its risk: " + "; ".join(shown), all(holds)
+        if not as_safe:
+            return f"{shown}, no mask is as safe: {min(risk[name] for name in names):.4f}", None
+        best = min(as_safe, key=lambda name: error[name])
+        ours = row_of(summary, _SETTING, best, _ERROR)
+        return f"{shown}, {best} {ours['mean'] ** 0.5:.3f}", falls(theirs, ours)
+
+    return check
 
 
 def _risk_falls(summary: pd.DataFrame) -> Found:
@@ -229,13 +243,12 @@ def _copula_mends(summary: pd.DataFrame) -> Found:
 
 
 def _more_sets(summary: pd.DataFrame) -> Found:
-    """20 sets instead of 3: nearer to the data by more than 2 standard errors, more to match."""
-    rows = summary[(summary["setting"] == _SETTING) & (summary["quantity"] == _ERROR)]
-    few, many = (rows.set_index("synthesizer").loc[name] for name in (_FEW, _MANY))
+    """20 sets instead of 3: nearer to the truth by more than 2 standard errors, more to match."""
+    few, many = (row_of(summary, _SETTING, name, _ERROR) for name in (_FEW, _MANY))
     apart = (few["mean"] - many["mean"]) / math.hypot(few["mc_error"], many["mc_error"])
     named = [mean_of(summary, _SETTING, name, _NAMED) for name in (_FEW, _MANY)]
     shown = f"RMSE {few['mean'] ** 0.5:.3f} to {many['mean'] ** 0.5:.3f} ({apart:.1f} errors apart)"
-    return f"from 3 to 20 sets: {shown}, named {named[0]:.3f} to {named[1]:.3f}", apart > 2
+    return f"from 3 to 20 sets: {shown}, named {named[0]:.3f} to {named[1]:.3f}", falls(few, many)
 
 
 def _missing_covered(summary: pd.DataFrame) -> Found:
@@ -263,17 +276,25 @@ STUDY_I = Study(
     quick=Size(replicates=30),
     paper=Size(replicates=200),
     claims=(
-        Claim(text="coefficients are nearer to the truth than with CART and norm + logit at "
-              "comparable risk", check=_better_at_equal_risk),
+        *(
+            Claim(text=f"coefficients are nearer to the truth than with {name} at comparable risk",
+                  check=_better_at_equal_risk(name),
+                  threshold="squared error lower by more than 2 standard errors, of a mask at no "
+                  "more than 1.25 of its risk")
+            for name in _COMPARATORS
+        ),
         Claim(text="of an outcome collected after synthesis only masks keep the association",
-              check=_only_masks_carry),
-        Claim(text="risk falls as K/s2 and a fall", check=_risk_falls),
+              check=_only_masks_carry,
+              threshold="coefficient of x: above 0.8 of the data's with, below 0.5 without masks"),
+        Claim(text="risk falls as K/s2 and a fall", check=_risk_falls, threshold="each lower"),
         Claim(text="a copula, which takes the skewed key's own margin, mends the bias of x",
-              check=_copula_mends, note="our finding, not stated in [J22]"),
-        Claim(text="more sets bring coefficients nearer", check=_more_sets),
-        Claim(text="with missing keys, nested intervals [R04] cover", check=_missing_covered),
-        Claim(text="strong masks for records at risk alone: fewer are named, at an error at most "
-              "a tenth larger",
-              check=_subgroups_protect),
+              check=_copula_mends, threshold="smaller bias", by="ours"),
+        Claim(text="more sets bring coefficients nearer", check=_more_sets,
+              threshold="squared error lower by more than 2 standard errors",
+              note="the data themselves have an RMSE of 0.080: 3 sets add 0.003 to it"),
+        Claim(text="with missing keys, nested intervals [R04] cover", check=_missing_covered,
+              threshold="95 % intervals in more than 90 %"),
+        Claim(text="strong masks for records at risk alone: fewer are named",
+              check=_subgroups_protect, threshold="at an RMSE at most a tenth larger", by="ours"),
     ),
 )  # fmt: skip

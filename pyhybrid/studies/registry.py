@@ -65,7 +65,6 @@ _COMPARATORS: dict[str, Any] = {
     _PARAMETRIC: functools.partial(ParametricSynthesis, proper=True),
 }
 _OVERLAP, _APART, _OF_KEYS = "overlap", "standardized difference", "overlap of the keys"
-_BOTH = "overlap, both outcomes"
 _NAMED, _ON_MEAN = "% named, {} years", "% named on the sets' mean, {} years"
 
 
@@ -124,8 +123,7 @@ def measure_j(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             estimates = zip(_TERMS, combined.estimate, strict=True)
             rows += [Measured(name, f"{term}, {outcome}", float(x)) for term, x in estimates]
             rows += _utility(name, outcome, truth, combined) if name != _DATA else []
-    overlaps = [_apart(*pair)[_OVERLAP] for pair in zip(base, combined_by[_MASKED], strict=True)]
-    return [*rows, Measured(_MASKED, _BOTH, float(np.mean(overlaps)))]
+    return rows
 
 
 # --- Imputation and synthesis ---------------------------------------------------------------------
@@ -317,7 +315,7 @@ _RISKS: dict[str, tuple[float, ...]] = {
 }
 _REAL = "of the real registry, which is not public; here the pseudo one"
 _TWICE = "the supplement's code keeps no such number of DA-MI, and prints that on the mean twice"
-_NOTES = {
+_TRIED = {
     (_DATA, "DiseaseDuration, work disability"): "two values of it are missing: imputed on the log "
     "scale 0.127 with deviation 0.004, 8 runs; what the supplement's imputation drew is not kept",
     (_CART, _NAMED.format(3)): "without a resample for each set 2.4 with deviation 0.3; without a "
@@ -329,12 +327,12 @@ _NOTES = {
 def _printed(name: str, quantity: str, value: float, note: str = "") -> Published:
     return Published(
         setting=_SETTING, synthesizer=name, quantity=quantity, shown=f"{value:g}", low=value,
-        high=value, one_database=True, note=note or _NOTES.get((name, quantity), ""),
+        high=value, one_database=True, note=note, experiment=_TRIED.get((name, quantity), ""),
     )  # fmt: skip
 
 
 def _published() -> list[Published]:
-    lines = [_printed(_MASKED, _BOTH, 0.976, f"{_REAL}; over which lines is not printed")]
+    lines = []
     cells = [(outcome, name) for outcome in _OUTCOMES for name in _ALL]
     for term, values in _ESTIMATES.items():
         for (outcome, name), value in zip(cells, values, strict=True):

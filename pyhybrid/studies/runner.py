@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from scipy.stats import t as student
 
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
@@ -35,11 +36,20 @@ from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
-from pyhybrid.studies.study import ROW, Measured, Published, Size, Study, summarize
+from pyhybrid.studies.study import (
+    FEWEST,
+    Claim,
+    Measured,
+    Published,
+    Size,
+    Study,
+    row_of,
+    summarize,
+)
 
 _FORMAT = 1
 _SIZES = ("quick", "paper")
-_ERRORS, _DEVIATIONS = 2.0, 3.0  # all numbers of one published database err together
+VERDICTS = ("agrees", "differs, with experiment", "differs, unexplained", "no evidence")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -332,45 +342,71 @@ def _json(content: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """A line of the table: `ours` with its Monte Carlo error, or in words, and `why` it differs."""
+    """A line of the table: `ours` with its Monte Carlo error, or in words, one of `VERDICTS` by the
+    `threshold`, and `why`: notes and what was tried."""
 
     study: str
     source: str
     quantity: str
     published: str
     ours: str
-    agrees: bool
+    threshold: str
+    verdict: str
     why: str
 
 
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
-    numbers = [
-        (f"{number.synthesizer}, {number.quantity} ({number.setting})", number.shown,
-         _beside(number, summary), number.note)
-        for number in study.published
-    ]  # fmt: skip
-    claims = [(claim.text, "stated", claim.check(summary), claim.note) for claim in study.claims]
-    return [
-        Reproduced(
-            study=study.name, source=study.source, quantity=quantity, published=shown, ours=ours,
-            agrees=bool(agrees), why=why,
+    n, lines = int(summary["n"].max()), []
+
+    def add(line: Published | Claim, holds: bool | None, **words: str) -> None:
+        lines.append(
+            Reproduced(
+                study=study.name,
+                source=study.source,
+                verdict=_verdict(holds, line.experiment),
+                why="; ".join(filter(None, (line.note, line.experiment))),
+                **words,
+            )
         )
-        for quantity, shown, (ours, agrees), why in (*numbers, *claims)
-    ]  # fmt: skip
+
+    for number in study.published:
+        ours, threshold, holds = _beside(number, summary)
+        quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
+        add(number, holds, quantity=quantity, published=number.shown, ours=ours,
+            threshold=threshold)  # fmt: skip
+    for claim in study.claims:
+        ours, holds = claim.check(summary)
+        add(claim, holds if n >= claim.fewest else None, quantity=claim.text, published=claim.by,
+            ours=ours, threshold=claim.threshold)  # fmt: skip
+    return lines
 
 
-def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, bool]:
-    """Our mean in words, and whether it agrees with the published number."""
-    row = summary.loc[(summary[list(ROW)] == published.of_row).all(axis=1)]
-    if row.empty:
-        return "not run", False
-    mean, error, n = (row[name].iloc[0] for name in ("mean", "mc_error", "n"))
-    error = 0.0 if math.isnan(error) else error
-    reach = _DEVIATIONS * error * math.sqrt(n) if published.one_database else _ERRORS * error
+def _verdict(holds: bool | None, experiment: str) -> str:
+    agrees, tried, unexplained, no_evidence = VERDICTS
+    if holds is None:
+        return no_evidence
+    return agrees if holds else tried if experiment else unexplained
+
+
+def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool | None]:
+    """Our mean in words, how near it must be, and whether it is."""
+    row = row_of(summary, published.setting, published.synthesizer, published.quantity)
+    if math.isnan(row["n"]):
+        return "not run", "", None
+    mean, error, n = row["mean"], row["mc_error"], int(row["n"])
+    if n == 1:
+        return f"{mean:.4g} (1 database)", "", None
+    quantile = student.ppf(0.975, n - 1)
+    reach = quantile * math.hypot(error * math.sqrt(n), error)
+    if not published.one_database:
+        reach = quantile * math.hypot(error, published.error)
+    ours = f"{mean:.4g} ± {error:.2g} ({n} databases)"
+    ends = sorted({published.low, published.high})
+    threshold = f"{' to '.join(f'{end:.4g}' for end in ends)} ± {reach:.2g}"
     agrees = published.low - reach <= mean <= published.high + reach
-    ours = f"{mean:.4g} ± {error:.2g} ({n} databases)" if n > 1 else f"{mean:.4g} (1 database)"
-    return ours, bool(agrees)
+    vacuous = agrees and published.one_database and 0 < abs(published.low) < reach
+    return ours, threshold, None if n < FEWEST or vacuous else bool(agrees)
 
 
 def made_with(results: Sequence[StudyResult]) -> str:
@@ -413,11 +449,21 @@ def reproduction_page(
     """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
     run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
     lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
-    differ = [line for line in lines if not line.agrees]
     parts = [(study, _sizes(study, summaries[name])) for name, study in run.items()]
     template = files("pyhybrid.studies").joinpath("reproduction.md.jinja").read_text("utf-8")
     page = environment(autoescape=False).from_string(template)
-    explained = sum(bool(line.why) for line in differ)
     return page.render(
-        made_with=made_with, lines=lines, differ=differ, explained=explained, parts=parts
-    )
+        made_with=made_with, lines=lines, parts=parts, verdicts=VERDICTS, fewest=FEWEST,
+        counts=_counts(lines),
+    )  # fmt: skip
+
+
+def _counts(lines: Sequence[Reproduced]) -> dict[str, list[int]]:
+    """Lines by verdict of each study, of all but J, whose lines are nearly half, and of J."""
+    of_study: dict[str, list[int]] = {}
+    for name in dict.fromkeys(line.study for line in lines):
+        verdicts = [line.verdict for line in lines if line.study == name]
+        of_study[name] = [verdicts.count(verdict) for verdict in VERDICTS]
+    last = {name: of_study.pop(name) for name in list(of_study) if name.startswith("J")}
+    together = [sum(column) for column in zip(*of_study.values(), strict=True)]
+    return of_study | ({"all but J": together} if of_study else {}) | last

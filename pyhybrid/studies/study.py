@@ -6,8 +6,9 @@ it, and claims in words.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,8 +28,12 @@ ACCOUNTING = "lipschitz"
 ROW = ("setting", "synthesizer", "quantity")
 BOUND = "Lipschitz bound"
 """Name of a quantity."""
-Found = tuple[str, bool]
-"""A finding in words, and whether a claim holds."""
+NEARER = "nearer by more than 2 standard errors"
+"""Threshold of `falls`, in words."""
+FEWEST = 10
+"""Databases that a verdict needs."""
+Found = tuple[str, bool | None]
+"""A finding in words, and whether a claim holds; None if that cannot be said."""
 
 
 class Measured(NamedTuple):
@@ -43,10 +48,10 @@ class Measured(NamedTuple):
 class Published:
     """A number of a paper, `shown` as published, and the row of the study's summary beside it.
 
-    Ours agrees if the mean over databases, give or take 2 Monte Carlo standard errors, overlaps
-    [low, high]; beside the number of one database it may lie anywhere among databases: give or take
-    3 standard deviations, as all its numbers err together. A `note` says why ours may differ: other
-    data, one chain against several, a number read off a figure.
+    Ours agrees if the 95 % interval of our mean over databases, with the `error` (standard) of
+    theirs, reaches [low, high]; beside the number of one database, if the 95 % prediction interval
+    of another database does. A `note` says why ours may differ: other data, one chain against
+    several. `experiment` is what was tried as a cause, and what came of it.
     """
 
     setting: str
@@ -55,23 +60,25 @@ class Published:
     shown: str
     low: float
     high: float
+    error: float = 0.0
     one_database: bool = False
     note: str = ""
-
-    @property
-    def of_row(self) -> list[str]:
-        """Setting, synthesizer and quantity of the row."""
-        return [self.setting, self.synthesizer, self.quantity]
+    experiment: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of a paper that is no single number; `check` takes the study's summary and gives
-    what was found, in words, and whether the claim holds; a `note` says why it may fail here."""
+    """A statement that is no single number, of a paper or `by` ourselves; `check` takes the study's
+    summary and gives what was found, and whether the claim holds by the `threshold`, in words.
+    `note` and `experiment` are those of `Published`; `fewest` databases it needs."""
 
     text: str
+    threshold: str
     check: Callable[[pd.DataFrame], Found]
+    by: str = "stated"
     note: str = ""
+    experiment: str = ""
+    fewest: int = FEWEST
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +112,16 @@ class Study:
     claims: tuple[Claim, ...] = ()
 
 
+def row_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> pd.Series:
+    """One row of a summary; NaN if it has no such row."""
+    rows = summary[(summary[list(ROW)] == [setting, synthesizer, quantity]).all(axis=1)]
+    row: pd.Series = rows.iloc[0] if len(rows) else pd.Series(float("nan"), index=summary.columns)
+    return row
+
+
 def mean_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> float:
     """One mean of a summary; NaN if it has no such row."""
-    row = (summary[list(ROW)] == [setting, synthesizer, quantity]).all(axis=1)
-    return float(summary.loc[row, "mean"].iloc[0]) if row.any() else float("nan")
+    return float(row_of(summary, setting, synthesizer, quantity)["mean"])
 
 
 def summarize(rows: pd.DataFrame) -> pd.DataFrame:
@@ -136,9 +149,29 @@ def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
+def falls(before: pd.Series, after: pd.Series, to: float = 0.0) -> bool | None:
+    """Whether the mean comes nearer `to`; None within 2 standard errors of the difference."""
+    change = abs(after["mean"] - to) - abs(before["mean"] - to)
+    error = math.hypot(before["mc_error"], after["mc_error"])
+    return None if not abs(change) > 2 * error else bool(change < 0)
+
+
+def all_hold(parts: Sequence[bool | None]) -> bool | None:
+    """False if one is, else None if one is or there is none."""
+    if False in parts:
+        return False
+    return None if None in parts or not parts else True
+
+
+def too_few(summary: pd.DataFrame, setting: str) -> str:
+    """The reason why a setting is no evidence, or none."""
+    n = int(summary.loc[summary["setting"] == setting, "n"].max())
+    return f"{n} databases" if n < FEWEST else ""
+
+
 def in_each_setting(
     check: Callable[[pd.DataFrame, str], Found],
-    left_out: Callable[[pd.DataFrame, str], str] = lambda summary, setting: "",
+    left_out: Callable[[pd.DataFrame, str], str] = too_few,
 ) -> Callable[[pd.DataFrame], Found]:
     """The check of a claim that must hold in every setting, from one of summary and setting; a
     setting that is `left_out` for a reason is shown with it, and is no evidence."""
@@ -150,7 +183,7 @@ def in_each_setting(
             why = left_out(summary, setting)
             shown.append(f"{setting}: {text}" + (f", not counted: {why}" if why else ""))
             counted += [] if why else [holds]
-        return "; ".join(shown), bool(counted) and all(counted)
+        return "; ".join(shown), all_hold(counted)
 
     return check_all
 

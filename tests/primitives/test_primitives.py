@@ -209,6 +209,18 @@ def test_kmeans_noise_has_the_scale_of_the_formula() -> None:
     assert stats.kstest(sums, "laplace", (0, 4 / epsilon)).pvalue > P_VALUE
 
 
+@pytest.mark.parametrize("averaged", [1, 4])
+def test_averaged_rounds_of_kmeans_have_less_noise(averaged: int) -> None:
+    """One cluster, whose rounds are independent: variance (2 + 0.5^2 2) scale^2 / n^2 of each."""
+    rows, scale = np.full((2000, 1), 0.5), 4 * 4 / 2.0
+    found = [
+        dp_kmeans(rows, n_clusters=1, n_rounds=4, epsilon=2.0, n_averaged=averaged).value[0, 0]
+        for _ in range(400)
+    ]
+    sd = math.sqrt(2.5 / averaged) * scale / 2000
+    assert within(np.std(found), sd, sd * math.sqrt(6 / 4 / 400))  # as of a Laplace variable
+
+
 def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
     """Brute force in whole units: no replacement moves sums by more than 2 in L1."""
     rng = np.random.default_rng(3)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from pyhybrid.studies import (
     summarize,
 )
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page, stacked
-from pyhybrid.studies.study import Claim, program_of
+from pyhybrid.studies.study import Claim, all_hold, falls, program_of
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -168,27 +169,83 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     refuses(part.name, load_study, tmp_path / "out")
 
 
-def test_lines_of_the_table_agree_or_differ() -> None:
+@pytest.mark.parametrize(
+    ("n", "low", "high", "line", "verdict"),
+    [
+        (100, 2.9, 3.1, {}, "agrees"),
+        (100, 3.5, 4.0, {}, "differs, unexplained"),
+        (100, 3.5, 4.0, {"experiment": "tried"}, "differs, with experiment"),
+        (100, 3.25, 3.25, {}, "differs, unexplained"),
+        (100, 3.25, 3.25, {"error": 0.1}, "agrees"),
+        (100, 4.5, 4.5, {"one_database": True}, "agrees"),
+        (100, 5.5, 5.5, {"one_database": True}, "differs, unexplained"),
+        (100, 1.5, 1.5, {"one_database": True}, "no evidence"),  # 0 would agree, too
+        (9, 2.9, 3.1, {}, "no evidence"),
+        (9, 30.0, 30.0, {"one_database": True}, "no evidence"),
+    ],
+)
+def test_verdicts_of_published_numbers(
+    n: int, low: float, high: float, line: dict[str, Any], verdict: str
+) -> None:
+    """Mean 3 and deviation 1 among databases exactly."""
+    values = np.random.default_rng(1).normal(size=n)
     rows = pd.DataFrame(
-        {"setting": "a", "replicate": range(100), "synthesizer": "LW", "quantity": "bound",
-         "value": np.random.default_rng(1).normal(3, 1, 100)}
+        {"setting": "a", "replicate": range(n), "synthesizer": "LW", "quantity": "bound",
+         "value": 3 + (values - values.mean()) / values.std(ddof=1)}
+    )  # fmt: skip
+    published = Published(setting="a", synthesizer="LW", quantity="bound", shown="x", low=low,
+                          high=high, **line)  # fmt: skip
+    lines = reproduce(_study("a", published=(published,)), summarize(rows))
+    assert lines[0].verdict == verdict
+    assert "±" in lines[0].threshold
+
+
+def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
+    return f"{len(summary)} row", holds
+
+
+def test_verdicts_of_claims() -> None:
+    rows = pd.DataFrame(
+        {"setting": "a", "replicate": range(10), "synthesizer": "LW", "quantity": "bound",
+         "value": 1.0}
     )  # fmt: skip
     summary = summarize(rows)
+    published = Published(setting="b", synthesizer="LW", quantity="x", shown="1", low=1, high=1)
+    claims = tuple(
+        Claim(text="it holds", threshold="one row", check=partial(_rows, holds), **of)
+        for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
+    )
+    lines = reproduce(_study("a", published=(published,), claims=claims), summary)
+    assert (lines[0].ours, lines[0].verdict) == ("not run", "no evidence")
+    assert [line.ours for line in lines[1:]] == ["1 row"] * 4
+    verdicts = [line.verdict for line in lines[1:]]
+    assert verdicts == ["agrees", "differs, unexplained", "no evidence", "no evidence"]
 
-    def line(low: float, high: float, *, one: bool = False) -> bool:
-        published = Published(setting="a", synthesizer="LW", quantity="bound", shown="x", low=low,
-                              high=high, one_database=one)  # fmt: skip
-        return reproduce(_study("a", published=(published,)), summary)[0].agrees
 
-    assert line(2.9, 3.1)
-    assert not line(3.5, 4.0)
-    assert line(4.5, 4.5, one=True)
-    assert not line(6.5, 6.5, one=True)
-    missing = Published(setting="b", synthesizer="LW", quantity="x", shown="1", low=1, high=1)
-    assert reproduce(_study("a", published=(missing,)), summary)[0].ours == "not run"
-    claim = Claim(text="it holds", check=lambda s: (f"{len(s)} row", len(s) == 1))
-    found = reproduce(_study("a", claims=(claim,)), summary)[0]
-    assert (found.agrees, found.ours) == (True, "1 row")
+def _row(mean: float, error: float) -> pd.Series:
+    return pd.Series({"mean": mean, "mc_error": error, "n": 20})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "to", "expected"),
+    [
+        ((2.0, 0.1), (1.0, 0.1), 0.0, True),
+        ((1.0, 0.1), (2.0, 0.1), 0.0, False),
+        ((1.0, 0.1), (1.2, 0.1), 0.0, None),  # within 2 x 0.14
+        ((1.0, 0.1), (1.2, 0.1), 1.6, None),
+        ((1.0, 0.1), (2.0, 0.1), 1.5, None),  # on both sides, equally far
+        ((1.0, np.nan), (2.0, 0.1), 0.0, None),  # one database
+    ],
+)
+def test_a_difference_within_two_errors_is_no_evidence(
+    before: tuple[float, float], after: tuple[float, float], to: float, expected: bool | None
+) -> None:
+    assert falls(_row(*before), _row(*after), to=to) is expected
+
+
+def test_all_hold_if_none_fails_and_each_could_be_said() -> None:
+    parts: list[list[bool | None]] = [[True, True], [True, None], [None, False], []]
+    assert [all_hold(part) for part in parts] == [True, None, False, None]
 
 
 @pytest.mark.samples
@@ -236,7 +293,7 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     assert "seed 1" in made_with(results[:1])
     assert list(stacked({"T": results[0].summary}).columns)[:2] == ["study", "setting"]
     page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
-    assert "Of 0 lines 0 agree" in page
+    assert "**No evidence**: fewer than 10 databases" in page
     assert "here. 4 databases (size 'paper' makes 8)\n" in page
 
 
@@ -253,9 +310,10 @@ def test_a_study_says_which_program_it_ran(tmp_path: Path) -> None:
     assert [each.rows["value"].tolist() for each in (ours, theirs)] == [[0.0], [1.0]]
     summaries = {each.label: each.summary for each in (ours, theirs)}
     assert list(summaries) == ["A", "A, published"]
-    claim = Claim(text="all is well", check=lambda summary: ("found", False), note="tried")
+    claim = Claim(text="all is well", threshold="at all", fewest=1, experiment="tried",
+                  check=lambda summary: ("found", False))  # fmt: skip
     page = reproduction_page({"A": replace(study, claims=(claim,))}, summaries, "here")
     assert "| A, published | all is well |" in page
-    assert "Of 2 lines 0 agree, 2 differ, 2 of these with what was tried" in page
+    assert "| all but J | 0 | 2 | 0 | 0 |" in page
     with pytest.raises(InvalidInput, match="holds results of options"):
         run_study(study, out=tmp_path / "default", replicates=1, program="published", **_options())
