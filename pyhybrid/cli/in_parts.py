@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.ledger import open_ledger
@@ -17,9 +17,6 @@ from pyhybrid.tables.in_parts import release_in_parts
 from pyhybrid.tables.roles import kinds_of
 from pyhybrid.tables.synthesis import table_mechanism
 
-if TYPE_CHECKING:
-    from pyhybrid.cli.synthesize import Request
-
 _LOCAL_ONLY = ("unit", "reference", "fit", "id", "overwrite")
 
 
@@ -29,7 +26,7 @@ def source_of(data: Path) -> str | None:
     return name if is_source(name) else None
 
 
-def release_source(request: Request, name: str) -> None:
+def release_source(request: Any, name: str) -> None:
     """Release the table in parts, by clipped scores of a formula or by noisy marginals."""
     request.refuse(_LOCAL_ONLY, "a table that stays where it is is released strictly, in parts")
     source = open_source(name)

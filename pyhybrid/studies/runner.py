@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 import pyhybrid
 from pyhybrid.core.checks import check_choice, check_count
@@ -397,7 +397,7 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
     mean, error, n = row["mean"], row["mc_error"], int(row["n"])
     if n == 1:
         return f"{mean:.4g} (1 database)", "", None
-    quantile = student.ppf(0.975, n - 1)
+    quantile = stdtrit(n - 1, 0.975)
     reach = quantile * math.hypot(error * math.sqrt(n), error)
     if not published.one_database:
         reach = quantile * math.hypot(error, published.error)
