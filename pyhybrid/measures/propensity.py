@@ -18,7 +18,6 @@ References
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import linalg
+from scipy.special import expit
 
 from pyhybrid.core.checks import (
     BoolArray,
@@ -46,6 +46,7 @@ from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
 CLASSIFIERS, NULLS = ("logistic", "cart"), ("population", "data", "paired")
+_MOST_STEPS, _STEEPEST = 100, 35.0
 _AVERAGED = ("pmse", "ratio", "standardised")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
@@ -104,15 +105,31 @@ def logistic_propensities(
     basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
 ) -> FloatArray:
     """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
-    k); near 0 and 1 where rows are separable."""
-    from sklearn.linear_model import LogisticRegression
+    k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
+    y = is_synthetic.astype(np.float64)
+    weight = np.ones(y.size) if weights is None else weights
 
-    columns = basis * np.sqrt(len(basis))
-    model = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-9, solver="newton-cholesky")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of separable rows, whose coefficients grow for ever
-        fitted = model.fit(columns, is_synthetic, sample_weight=weights)
-    return np.asarray(fitted.predict_proba(columns)[:, 1])
+    def deviance(linear: FloatArray) -> float:
+        return float(np.sum(weight * (np.logaddexp(0, linear) - y * linear)))
+
+    linear = np.zeros(y.size)
+    loss = deviance(linear)
+    for _ in range(_MOST_STEPS):
+        p = expit(linear)
+        curved = weight * np.maximum(p * (1 - p), 1e-12)
+        information = basis.T @ (basis * curved[:, None]) + 1e-12 * np.eye(basis.shape[1])
+        slope = basis.T @ (weight * (y - p))
+        step = basis @ linalg.solve(information, slope, assume_a="pos")
+        new, lower = linear, loss
+        for half in range(30):
+            new = np.clip(linear + step / 2**half, -_STEEPEST, _STEEPEST)
+            lower = deviance(new)
+            if lower < loss:
+                break
+        if lower > loss - 1e-10 * (1 + loss):
+            break
+        linear, loss = new, lower
+    return np.asarray(expit(linear))
 
 
 def orthonormal_design(columns: FloatArray) -> FloatArray:
