@@ -22,7 +22,11 @@ _LOCAL_ONLY = ("unit", "reference", "fit", "id", "overwrite")
 
 def source_of(data: Path) -> str | None:
     """Name of a table that is more than a file; None of a file."""
-    name = re.sub(r"^([a-z]+):/(?!/)", r"\1://", str(data))  # a path has no two slashes
+    name = str(data)
+    database = re.fullmatch(r"duckdb:/(.+)(::.+)", name)  # a path keeps one slash of several
+    if database:
+        file, table = database.groups()
+        name = f"duckdb://{file if Path(file).is_file() else '/' + file}{table}"
     return name if is_source(name) else None
 
 
