@@ -50,7 +50,8 @@ def open_source(table: Any) -> Source:
 
     Examples
     --------
-    >>> ph.open_source("duckdb://survey.duckdb::visits")
+    >>> df.to_parquet("visits.parquet")
+    >>> table = ph.open_source("*.parquet")
     """
     if isinstance(table, Source):
         return table

@@ -118,8 +118,9 @@ def release_in_parts(
 
     Examples
     --------
-    >>> model = ph.Poisson("visits ~ age + region")
-    >>> ph.release_in_parts(ph.ClippedScores(model), "duckdb://survey.duckdb::visits", "out")
+    >>> df[["age", "visits"]].to_parquet("visits.parquet")
+    >>> mechanism = ph.ClippedScores(ph.Poisson("visits ~ age"))
+    >>> charge = ph.release_in_parts(mechanism, "*.parquet", "released")
     """
     check_count(n_synthetic, "n_synthetic")
     check_output_folder(folder, overwrite=False)

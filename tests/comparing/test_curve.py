@@ -157,7 +157,7 @@ def test_the_command_writes_a_private_folder(
     assert "CONFIDENTIAL" in page
     assert NOT_COVERED in page
     assert " · data.csv: " in page
-    assert f"{found.table['max_ecdf'][1]:.3g}" in page
+    assert f"{found.table['max_ecdf'][1]:.4g}" in page
     assert "<script" not in page
 
 
