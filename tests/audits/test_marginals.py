@@ -26,7 +26,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
-from pyhybrid.mechanisms.marginals.select import ALONE, Measured, Measuring, score
+from pyhybrid.mechanisms.marginals.select import ALONE, CountedFrame, Measured, Measuring, score
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
@@ -154,7 +154,12 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     steps = []
     price = measuring.price
     if measuring.most_bins is not None:
-        steps.append(_step(_alone(measuring, df), measuring.columns_alone(df).answers[0]))
+        steps.append(
+            _step(
+                _alone(measuring, df),
+                measuring.columns_alone(CountedFrame(table=df, public=measuring.public)).answers[0],
+            )
+        )
         price = price.part(1 - ALONE)
     answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
     for answer in answers:
@@ -177,7 +182,9 @@ def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Seq
 def _course(mechanism: NoisyMarginals) -> Measured:
     """One course of answers and choices, on records enough to simulate from."""
     df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
-    return mechanism._measuring(df).chosen_tables(df, streams(1), most_rounds=4)
+    measuring = mechanism._measuring(df)
+    data = CountedFrame(table=df, public=measuring.public)
+    return measuring.chosen_tables(data, streams(1), most_rounds=4)
 
 
 def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -255,7 +256,8 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> Array:
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0, 1))}
     mechanism, df = ph.NoisyMarginals(domain=domain, epsilon=epsilon), pd.DataFrame({"y": [answer]})
     measuring = mechanism._measuring(df)
-    tables = [measuring.all_tables(df).answers[-1].tables()[0].ravel() for _ in range(runs)]
+    data = CountedFrame(table=df, public=measuring.public)
+    tables = [measuring.all_tables(data).answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
 
