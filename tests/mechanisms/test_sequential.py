@@ -184,7 +184,7 @@ def test_from_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any, re
               "--formula", "a ~ x", "--formula", "b ~ a + x")  # fmt: skip
     code, shown, _ = run(*common, "--mechanism", "lipschitz", "--n-synthetic", "2", "--out", "out")
     assert code == 0
-    assert "all columns" in shown
+    assert "mechanism: SequentialSynthesis" in shown
     loaded = ph.Release.load(tmp_path / "out")
     assert [part.charge.mechanism for part in loaded.parts] == ["LipschitzWeighted"] * 2
     names = {path.name for path in (tmp_path / "out" / "confidential").iterdir()}
