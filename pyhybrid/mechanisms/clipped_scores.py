@@ -253,9 +253,9 @@ class ClippedScores(NoiseMechanism):
         unit = np.arange(len(df))
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
-        weights = (
-            None if self.weights is None else survey_weights(public[self.weights], self.weights)
-        )
+        weights = None
+        if self.weights is not None:
+            weights = survey_weights(public[self.weights], self.weights, zero=True)
         scoring = self.model.scoring(design)
         bound = ScoredTable(
             table=df,

@@ -21,6 +21,7 @@ References
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
@@ -56,7 +57,7 @@ from pyhybrid.privacy.conversions import (
 )
 
 
-class Account:
+class Account(ABC):
     """What every account says: epsilon of a release, and what the release adds to others."""
 
     of_draws: ClassVar[bool] = True
@@ -69,9 +70,9 @@ class Account:
         """Whether its epsilon is one at a delta."""
         return False
 
+    @abstractmethod
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
         """Of m draws; not rounded."""
-        raise NotImplementedError
 
     def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
         """What m draws, of this epsilon as it is stated, add to other releases."""

@@ -40,7 +40,7 @@ from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
-from pyhybrid.running.files import folder_aside, make_private, put_in_place, whole_only
+from pyhybrid.running.files import folder_aside, make_private, whole_only
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
 _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
@@ -315,7 +315,6 @@ def save_release(
 
 def save_in_parts(
     aside: Path,
-    target: Path,
     *,
     record: ReleaseRecord,
     table: pd.DataFrame,
@@ -324,8 +323,7 @@ def save_in_parts(
     attachments: Mapping[str, str],
 ) -> None:
     """Write all but the tables of a release whose parts are in the folder `aside`, under
-    `public/synthetic_1/` and so on, and put it in the place of `target`, which is not there;
-    `table` has some rows of one."""
+    `public/synthetic_1/` and so on; `table` has some rows of one."""
     public = aside / "public"
     write_json(public / "schema.json", table_schema(table, "parquet"))
     (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
@@ -333,7 +331,6 @@ def save_in_parts(
     if record.estimates is not None:
         write_json(public / "estimates.json", record.estimates.as_dict())
     _write_confidential(aside / "confidential", record, (), notes, attachments)
-    put_in_place(aside, target)
 
 
 def load_release(folder: str | os.PathLike[str]) -> StoredRelease:

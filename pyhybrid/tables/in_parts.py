@@ -35,7 +35,7 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release, report_pages
 from pyhybrid.releases.statement import privacy_statement
-from pyhybrid.running.files import file_aside
+from pyhybrid.running.files import file_aside, put_in_place
 from pyhybrid.sources.opening import open_source
 from pyhybrid.sources.source import Source
 
@@ -154,16 +154,17 @@ def release_in_parts(
         }
         decided = replace(release, decisions=decisions)
         pages = report_pages(release, ledger is not None)
-        (aside / _STATE).unlink()
+        shutil.rmtree(aside / "confidential", ignore_errors=True)  # of an end that failed
         save_in_parts(
             aside,
-            target,
             record=decided,
             table=release.synthetic[0],
             statement=privacy_statement(decided, n_records=n_records),
             notes=notes,
             attachments=pages,
         )
+        (aside / _STATE).unlink()  # until here what was charged can go on
+        put_in_place(aside, target)
     return release.charge
 
 

@@ -288,8 +288,11 @@ def test_survey_weights_multiply_scores():
     mechanism = ph.ClippedScores(ph.Poisson("y ~ 1"), epsilon=8, weights="w")
     fit = mechanism.fit(mechanism.bind(table), streams(1))
     assert np.exp(fit.theta[0]) == pytest.approx(3.0, rel=0.1)
-    with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be above 0"):
-        mechanism.bind(table.assign(w=np.nan))
+    alone = table.assign(w=np.repeat([3.0, 0.0], n // 2))  # those of weight 0 have no say
+    assert np.exp(mechanism.fit(mechanism.bind(alone), streams(1)).theta[0]) < 1.3
+    for wrong in (np.nan, -1.0, 0.0):
+        with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be"):
+            mechanism.bind(table.assign(w=wrong))
 
 
 def test_predicted_widths_are_known_beforehand_and_decide():

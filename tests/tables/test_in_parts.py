@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SourceFailed
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed, SourceFailed
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import clipped_scores
 from pyhybrid.mechanisms.scored_records import bind_source
@@ -183,6 +183,12 @@ def test_what_was_stopped_goes_on_without_new_noise_or_charge(
     written = [path.stat().st_mtime_ns for path in first]
     with pytest.raises(InvalidInput, match="of the same mechanism"):
         ph.release_in_parts(_mechanism("zeros"), str(stored), out, **asked)
+    with monkeypatch.context() as patch:  # the disk is full at the end
+        patch.setattr("pyhybrid.releases.folder.stated_charge", _disk_is_full)
+        with pytest.raises(SaveFailed, match="goes on where it stopped"):
+            ph.release_in_parts(_mechanism(), str(stored), out, **asked)
+    assert not out.exists()
+    assert len(list(parts.rglob("*.parquet"))) == 2
     ph.release_in_parts(_mechanism(), str(stored), out, **asked)
     assert len(looks) == n_looks
     assert len(ledger.entries) == 1
@@ -190,6 +196,10 @@ def test_what_was_stopped_goes_on_without_new_noise_or_charge(
     assert [path.read_bytes() for path in after[: len(before)]] == before
     assert [path.stat().st_mtime_ns for path in after[: len(written)]] == written
     assert not parts.exists()
+
+
+def _disk_is_full(charge: object) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_a_folder_of_parts_that_another_could_have_made_is_refused(
