@@ -113,13 +113,14 @@ write_csv <- function(table, path) {
   utils::write.csv(table, path, row.names = FALSE, na = "", fileEncoding = "UTF-8")
 }
 
-schema_of <- function(table) {
+schema_of <- function(table, synthesized) {
   columns <- lapply(names(table), function(name) {
     entry <- list(name = name, dtype = dtype_of(table[[name]], name))
     if (is.factor(table[[name]])) {
       entry$levels <- as.list(levels(table[[name]]))
       entry$ordered <- is.ordered(table[[name]])
     }
+    entry$synthesized <- name %in% synthesized
     entry
   })
   list(file_format = "csv", index_names = list(), index = list(), columns = columns)
@@ -185,7 +186,7 @@ write_public <- function(release, record, sets, folder) {
   dir.create(folder, mode = "0755")
   files <- file.path(folder, paste0("synthetic_", seq_along(sets), ".csv"))
   Map(write_csv, sets, files)
-  write_json(schema_of(sets[[1]]), file.path(folder, "schema.json"))
+  write_json(schema_of(sets[[1]], release$outcome), file.path(folder, "schema.json"))
   charge <- release$charge
   spent <- if (record$accounting == "gaussian") {
     list(pure = 0, rho_of_pure = 0, rho = 0,
@@ -200,29 +201,6 @@ write_public <- function(release, record, sets, folder) {
     file.path(folder, "charge.json")
   )
   writeLines(said$text, file.path(folder, "privacy_statement.md"), useBytes = TRUE)
-  write_json(metadata_of(release, sets), file.path(folder, "metadata.json"))
-}
-
-metadata_of <- function(release, sets) {
-  list(
-    standard = "DDI-Codebook 2.5 names, as JSON",
-    stdyDscr = list(
-      dataKind = "partially synthetic microdata", method = release$charge$mechanism,
-      software = list(name = "pyhybrid", version = as.character(package_version_of())),
-      privacy = unclass(release$charge)
-    ),
-    fileDscr = lapply(seq_along(sets), function(place) {
-      list(fileName = paste0("synthetic_", place, ".csv"), caseQnty = nrow(sets[[place]]),
-           varQnty = ncol(sets[[place]]))
-    }),
-    dataDscr = lapply(names(sets[[1]]), function(name) {
-      column <- sets[[1]][[name]]
-      made <- name %in% release$outcome
-      list(name = name, intrvl = if (is_number(column)) "contin" else "discrete",
-           varFormat = dtype_of(column, name), synthesized = made,
-           source = if (made) "drawn from the model" else "as in the confidential data")
-    })
-  )
 }
 
 package_version_of <- function() {
@@ -374,14 +352,13 @@ from_release <- function(path) {
   }
   files <- file.path(public, paste0("synthetic_", seq_len(charge$n_synthetic), ".csv"))
   if (!all(file.exists(files))) invalid_input("path must hold ", length(files), " tables: some are not there")
-  variables <- read_json(file.path(public, "metadata.json"))$dataDscr
-  made <- vapply(variables, function(variable) isTRUE(variable$synthesized), TRUE)
+  made <- vapply(schema$columns, function(column) isTRUE(column$synthesized), TRUE)
   own <- read_confidential(file.path(path, "confidential"))
   run <- own$stored
   new_release(
     synthetic = lapply(files, read_table, schema), charge = charge_read(charge, run),
     settings = if (is.null(run)) list() else run$settings,
-    outcome = vapply(variables[made], function(variable) variable$name, ""),
+    outcome = vapply(schema$columns[made], function(column) column$name, ""),
     predictors = as.character(unlist(run$predictors)), seeded = isTRUE(run$seeded),
     identifier = run$identifier, confidential = own
   )

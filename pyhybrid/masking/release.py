@@ -229,7 +229,8 @@ class MaskedRelease:
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
             public, confidential = aside / "public", aside / "confidential"
             public.mkdir(mode=0o755)
-            write_tables(public, [published(table, self.keys) for table in sets], file_format)
+            bare = [published(table, self.keys) for table in sets]
+            write_tables(public, bare, file_format, self.keys)
             (public / "risk_statement.md").write_text(words, encoding="utf-8")
             write_json(public / "statement.json", asdict(self.statement))
             confidential.mkdir(mode=0o700)

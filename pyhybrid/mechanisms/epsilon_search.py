@@ -6,8 +6,8 @@ The setting is the scale (LipschitzWeighted, CountWeighted), the weight (ScalarW
 A search looks at the confidential data, which no guarantee covers, and the charge says so. Epsilon
 grows with the weights, and so with the setting: an interval is cut by the straight line between
 its ends, or halved, in turn, on fits whose weights are taken as fixed. What refits without single
-records add to the charge is then known at the value found, and the search is repeated for a target
-that is smaller by their ratio.
+records add to the charge is then known at the value found, and the search is repeated for smaller
+epsilons at fixed weights, until the charge is below the target and near it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _TOLERANCE = 0.05  # of the target
 _MOST = 0.1  # nats
 _ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
-_ROUNDS = 4  # of the search, for what refits add to epsilon
+_ROUNDS = 8  # of the search, for what refits add to epsilon
+_NEAR = 0.9  # the share of the target from which a charge is near it
+_SMALLEST_STEP = 0.3  # of the charge, in one round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,8 +72,9 @@ def meet_epsilon(
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
     tolerance : float, optional
-        The search ends at an epsilon in (target - tolerance, target], nats, or below, where epsilon
-        jumps over that. 5 % of the target, at most 0.1, if omitted.
+        Of epsilon at fixed weights, nats, where the search ends: 5 % of the target, at most 0.1, if
+        omitted. A charge with refits ends it from 90 % of the target; it can be lower where epsilon
+        jumps over that.
     n_draws_released : int, default 1
         Draws that the release will use.
     max_fits : int, default 20
@@ -96,7 +99,7 @@ def meet_epsilon(
 
     Examples
     --------
-    >>> found = ph.mechanisms.meet_epsilon(ph.LipschitzWeighted(model), df, target_epsilon=0.5)
+    >>> found = ph.mechanisms.meet_epsilon(ph.LipschitzWeighted(model), df, target_epsilon=8)
     >>> found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
     """
     target = check_positive(target_epsilon, "target_epsilon")
@@ -125,23 +128,43 @@ def meet_epsilon(
         return charge.epsilon
 
     search = _Search(cost, mechanism.limits(session), f"{mechanism.setting}", max_fits)
-    aim = target
+    aim, goal, charged = target, target - within / 2, dict[float, float]()
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
-        epsilon = cost(value, refits)
-        if epsilon <= target:
-            return Solution(
-                mechanism=mechanism.at(value),
-                value=value,
-                epsilon=epsilon,
-                tried=search.tried,
-                session=session,
-            )
-        aim *= (target - within / 2) / epsilon
-    raise InvalidInput(
-        f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
-        f"epsilon at {mechanism.setting} = {value:.4g} to {epsilon:g}; give a larger tolerance"
+        if value in charged:
+            break
+        charged[value] = cost(value, refits)
+        if _NEAR * target <= charged[value] <= target or charged[value] <= search.tried[value]:
+            break
+        aim = _next_aim([(search.tried[value], charged[value]) for value in charged], goal)
+    met = [value for value in charged if charged[value] <= target]
+    if not met:
+        raise InvalidInput(
+            f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
+            f"epsilon at {mechanism.setting} = {value:.4g} to {charged[value]:g}; change the other "
+            "options"
+        )
+    value = max(met, key=charged.__getitem__)
+    return Solution(
+        mechanism=mechanism.at(value),
+        value=value,
+        epsilon=charged[value],
+        tried=search.tried,
+        session=session,
     )
+
+
+def _next_aim(rounds: list[tuple[float, float]], goal: float) -> float:
+    """Epsilon at fixed weights to look for next, by (epsilon at fixed weights, charge) of the
+    rounds: on the line in logs between the charges next to the goal, or by the square root."""
+    by_charge = sorted(rounds, key=lambda pair: pair[1])
+    n_below = sum(charge <= goal for _, charge in rounds)
+    if n_below in (0, len(rounds)):
+        fixed, charge = by_charge[0 if n_below == 0 else -1]
+        return fixed * max(goal / charge, _SMALLEST_STEP) ** 2
+    (fixed, charge), (more, most) = by_charge[n_below - 1 : n_below + 1]
+    share = math.log(goal / charge) / math.log(most / charge)
+    return float(fixed * (more / fixed) ** share)
 
 
 class _Search:

@@ -4,7 +4,7 @@
 public/synthetic_1.csv ...           the synthetic tables
 public/privacy_statement.md          what is and what is not protected
 public/charge.json                   the charge without the bound
-public/schema.json                   dtypes and category levels
+public/schema.json                   dtypes and category levels, and which columns were drawn
 public/estimates.json                estimates and their covariance, of clipped scores
 confidential/records.csv             label, alpha, lipschitz of each record
 confidential/run.json                full charge, seed, diagnostics, provenance
@@ -153,14 +153,20 @@ def _of_a_release(path: Path, otherwise: str) -> Iterator[None]:
         raise InvalidInput(f"{path} must be a file of a saved release: {otherwise}") from None
 
 
-def table_schema(table: pd.DataFrame, file_format: str) -> dict[str, Any]:
-    """What CSV cannot say: dtype and levels of the columns, and of the index if it is written."""
+def table_schema(
+    table: pd.DataFrame, file_format: str, synthesized: Collection[str]
+) -> dict[str, Any]:
+    """What CSV cannot say: dtype and levels of the columns, and of the index if it is written; and
+    which columns were drawn."""
     index = table.index.to_frame(index=False) if _index_is_written(table) else pd.DataFrame()
     return {
         "file_format": file_format,
         "index_names": list(table.index.names) if index.shape[1] else [],
         "index": [_column_schema(str(name), index[name]) for name in index.columns],
-        "columns": [_column_schema(str(name), table[name]) for name in table.columns],
+        "columns": [
+            {**_column_schema(str(name), table[name]), "synthesized": str(name) in synthesized}
+            for name in table.columns
+        ],
     }
 
 
@@ -227,11 +233,13 @@ def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
     return table
 
 
-def write_tables(folder: Path, tables: Sequence[pd.DataFrame], file_format: str) -> None:
+def write_tables(
+    folder: Path, tables: Sequence[pd.DataFrame], file_format: str, synthesized: Collection[str]
+) -> None:
     """Synthetic tables with the schema they share."""
     for place, table in enumerate(tables, start=1):
         write_table(table, folder / f"synthetic_{place}.{file_format}")
-    write_json(folder / "schema.json", table_schema(tables[0], file_format))
+    write_json(folder / "schema.json", table_schema(tables[0], file_format, synthesized))
 
 
 def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
@@ -305,7 +313,7 @@ def save_release(
         bare = [published(table, record.synthesized) for table in tables]
         public = aside / "public"
         public.mkdir(mode=0o755)
-        write_tables(public, bare, file_format)
+        write_tables(public, bare, file_format, record.synthesized)
         (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
         write_json(public / "charge.json", stated_charge(record.charge))
         if record.estimates is not None:
@@ -325,7 +333,7 @@ def save_in_parts(
     """Write all but the tables of a release whose parts are in the folder `aside`, under
     `public/synthetic_1/` and so on; `table` has some rows of one."""
     public = aside / "public"
-    write_json(public / "schema.json", table_schema(table, "parquet"))
+    write_json(public / "schema.json", table_schema(table, "parquet", record.synthesized))
     (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
     write_json(public / "charge.json", stated_charge(record.charge))
     if record.estimates is not None:

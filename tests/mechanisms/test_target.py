@@ -96,8 +96,8 @@ def test_several_draws_share_the_target() -> None:
 def test_what_refits_add_is_in_the_target() -> None:
     own = {**FITS, "refits": 2}
     start = ph.LipschitzWeighted(OVERDISPERSED, accounting="range")
-    found = ph.mechanisms.meet_epsilon(start, MIXTURE, target_epsilon=8.0, tolerance=1.0, **own)
-    assert found.epsilon <= 8
+    found = ph.mechanisms.meet_epsilon(start, MIXTURE, target_epsilon=2.0, **own)
+    assert 1.5 < found.epsilon <= 2, "refits raise it to twice the target at first"
     release = found.mechanism.release_from(found.session, **RELEASED, refits=2)
     assert release.charge.epsilon == found.epsilon
     held = found.mechanism.release_from(found.session, **RELEASED, refits=0)

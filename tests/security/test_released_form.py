@@ -131,7 +131,7 @@ def form_of(column: pd.Series) -> str:
     cells = [line for line in frame.to_csv(index=False).splitlines()[1:] if line not in ("", '""')]
     decimals = max(len(cell.partition(".")[2]) for cell in cells)
     told = {
-        "schema": table_schema(published(frame, ["y"]), "csv"),
+        "schema": table_schema(published(frame, ["y"]), "csv", ["y"]),
         "point": sorted({"." in cell for cell in cells}),
         "decimals": decimals if decimals <= 2 else "many",
     }
