@@ -244,7 +244,8 @@ def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 def _whitened(scores: FloatArray, whitening: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         # Not by BLAS, whose rows depend on how many there are: sums over parts must add up.
-        return finite_rows(np.einsum("ij,jk->ik", scores, whitening))
+        by_column = np.ascontiguousarray(whitening.T)
+        return finite_rows(np.einsum("ij,kj->ik", scores, by_column))
 
 
 def finite_rows(values: FloatArray) -> FloatArray:

@@ -81,7 +81,7 @@ class IbisTable(Source):
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
         total: Any = None
-        for batch in self.batches(columns):
+        for batch in self._batches(columns, levels=True):
             added = of_batch(batch)
             total = added if total is None else total + added
         if total is None:
@@ -89,10 +89,14 @@ class IbisTable(Source):
         return total
 
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        return self._batches(columns, levels=False)
+
+    def _batches(self, columns: Sequence[str], *, levels: bool) -> Iterator[pd.DataFrame]:
+        """With texts as they are, or as levels, which are read at once."""
         rows = self._table.select(*columns)
         reader = _from_ibis("reading", partial(rows.to_pyarrow_batches, chunk_size=BATCH))
         while (batch := _from_ibis("reading", partial(next, reader, None))) is not None:
-            frame = batch.to_pandas()
+            frame = batch.to_pandas(strings_to_categorical=levels)
             yield frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:

@@ -54,7 +54,7 @@ def categories(
 ) -> pd.Categorical:
     """Levels by their codes (n,), -1 for none."""
     dtype: Any = pd.CategoricalDtype(list(levels), ordered=ordered)
-    values: pd.Categorical = pd.Categorical.from_codes(codes.astype(int).tolist(), dtype=dtype)
+    values: pd.Categorical = pd.Categorical.from_codes(codes.astype(int), dtype=dtype)
     return values
 
 
@@ -129,9 +129,9 @@ class _Coder:
             ordered = bool(getattr(values.dtype, "ordered", False))
             self.state[self._levels_key] = {"levels": list(levels), "ordered": ordered}
         levels, ordered = self.state[self._levels_key].values()
-        objects = pd.Index(values.astype(object), dtype=object)
-        codes = pd.Index(levels, dtype=object).get_indexer(objects)
-        return categories(codes, levels, ordered=ordered)
+        codes, entries = pd.factorize(values)
+        known = pd.Index(levels, dtype=object).get_indexer(pd.Index(entries, dtype=object))
+        return categories(np.append(known, -1)[codes], levels, ordered=ordered)
 
     def numbers(self, node: ast.expr) -> FloatArray:
         """Numbers (n,) of a column, of arithmetic on columns, or of a comparison (0 and 1)."""

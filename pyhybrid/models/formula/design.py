@@ -238,9 +238,10 @@ def _code_table(
     present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
     coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
     matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
-    infinite = np.argwhere(~np.isfinite(matrix.X))
-    if infinite.size:  # a product of finite numbers
-        label, named = row_label(df.index, int(infinite[0, 0])), matrix.named(int(infinite[0, 1]))
+    finite = np.isfinite(matrix.X)
+    if not finite.all():  # a product of finite numbers
+        row, column = np.argwhere(~finite)[0]
+        label, named = row_label(df.index, int(row)), matrix.named(int(column))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
     if not np.isfinite(matrix.offset).all():  # a sum of finite numbers
         label = first_row(df.index, ~np.isfinite(matrix.offset))
@@ -349,7 +350,7 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
         spec, options = _terms(formula), {"na_action": "ignore"}
     else:
         options = {}
-    matrices = spec.get_model_matrix(frame, context=values, **options)
+    matrices = spec.get_model_matrix(frame, context=values, output="numpy", **options)
     X = np.array(matrices, dtype=np.float64, order="C")
     if X.shape[0] != n or X.shape[1] == 0:
         raise InvalidInput(
@@ -361,7 +362,7 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
             offset = offset + coded[factor.text]
     spec = matrices.model_spec
     terms = [str(part.term) for part in spec.structure for _ in part.columns]
-    columns = tuple(map(str, matrices.columns))
+    columns = tuple(map(str, spec.column_names))
     return Matrix(X=X, offset=offset, columns=columns, terms=tuple(terms)), spec
 
 
