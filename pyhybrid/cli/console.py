@@ -154,6 +154,7 @@ def progress_bars() -> Iterator[Progress]:
     from rich.progress import (
         BarColumn,
         Progress,
+        TaskID,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -162,12 +163,15 @@ def progress_bars() -> Iterator[Progress]:
     since = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), *since)
     with Progress(*columns, console=console) as bars:
-        tasks: dict[str, int] = {}
+        tasks, unmeasured = dict[str, TaskID](), set[str]()  # what has no length goes when it is over
 
         def report(label: str, done: int, total: int) -> None:
             if label not in tasks:
-                tasks[label] = int(bars.add_task(label, total=total or None))
-            bars.update(tasks[label], completed=done, total=total or None)  # type: ignore[arg-type]
+                for step in unmeasured & {*tasks}:
+                    bars.remove_task(tasks.pop(step))
+                tasks[label] = bars.add_task(label, total=total or None)
+            (unmeasured.discard if total else unmeasured.add)(label)
+            bars.update(tasks[label], completed=done, total=total or None)
 
         yield report
 

@@ -468,7 +468,7 @@ class FitSession:
         report = self.progress
         if report is None:
             return None
-        report(label, 0, 0)  # before a program is compiled
+        report(f"{label}: {self.engine.name} reads the program, or compiles it", 0, 0)
         return lambda done, total: report(label, done, total)
 
 
