@@ -163,7 +163,8 @@ def progress_bars() -> Iterator[Progress]:
     since = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), *since)
     with Progress(*columns, console=console) as bars:
-        tasks, unmeasured = dict[str, TaskID](), set[str]()  # what has no length goes when it is over
+        tasks = dict[str, TaskID]()
+        unmeasured = set[str]()  # labels without a length, which go when they are over
 
         def report(label: str, done: int, total: int) -> None:
             if label not in tasks:
