@@ -39,7 +39,7 @@ def list_studies() -> None:
 
 @commands.command()
 def run(
-    name: Annotated[str, typer.Argument(help="A to J; see `study list`.")],
+    name: Annotated[str, typer.Argument(help="A to L; see `study list`.")],
     out: Annotated[Path, option("Folder of the results; a stopped run resumes there.")],
     size: Annotated[str, option("quick (about a minute) or paper.")] = "quick",
     replicates: Annotated[

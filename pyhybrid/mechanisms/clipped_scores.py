@@ -342,7 +342,7 @@ class ClippedScores(NoiseMechanism):
         for number, mu in enumerate(of_rounds):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
-            noisy = gaussian_sums(total, sensitivity * STEPS_OF_CLIP, mu)
+            noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
             theta = scoring_step(
                 theta,
                 noisy * (design.clip / STEPS_OF_CLIP),
@@ -359,6 +359,10 @@ class ClippedScores(NoiseMechanism):
         )
 
     # --- Parts of a fit --------------------------------------------------------------------------
+
+    def _with_noise(self, sums: IntArray, sensitivity: int, mu: float) -> FloatArray:
+        """All noise of a fit, on sums of whole numbers (d,)."""
+        return gaussian_sums(sums, sensitivity, mu)
 
     def _mus(self, bound: ScoredTable | ScoredSource) -> tuple[list[float], list[float]]:
         """Mu of each look of the start, and of each round; the start has a larger share of mu^2
@@ -389,7 +393,8 @@ class ClippedScores(NoiseMechanism):
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
             counts = bound.bin_counts(bin_of, n_bins)
-            return gaussian_sums(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
+            noisy = self._with_noise(counts, sensitivity * PARTS, mu)
+            return noisy * (records_of_unit / PARTS)
 
         return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 

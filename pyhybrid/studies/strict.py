@@ -159,7 +159,7 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             rows.append(Measured(label, _MET, float(met)))
         rows += utility_rows(label, data["y"], one_set(mechanism, session, fit)["y"])
     for epsilon in EPSILONS:
-        drawn = _histogram_draws(data["y"], epsilon, streams.generator(f"PH {epsilon}"))
+        drawn = histogram_draws(data["y"], epsilon, streams.generator(f"PH {epsilon}"))
         rows += utility_rows(f"PH at {epsilon}", data["y"], drawn)
     return rows
 
@@ -171,12 +171,15 @@ def _scaled_label(name: str, epsilon: int, scale: float) -> str:
     return f"{name} at {epsilon}, weights times {scale:g}"
 
 
-def _histogram_draws(y: pd.Series, epsilon: float, rng: np.random.Generator) -> pd.Series:
+def histogram_draws(
+    y: pd.Series, epsilon: float, rng: np.random.Generator, lower: float = 0, upper: float = 1
+) -> pd.Series:
     """Values as of `PerturbedHistogram`, with noise that a study can repeat and a release never
     has: floating-point Laplace noise from a seed protects nobody."""
-    counts = histogram_counts(y.to_numpy(), lower=0, upper=1, n_bins=_BINS)
+    counts = histogram_counts(y.to_numpy(), lower=lower, upper=upper, n_bins=_BINS)
     shares = perturbed_probabilities(counts, rng.laplace(scale=2 / epsilon, size=_BINS))
-    return pd.Series((rng.choice(_BINS, size=y.size, p=shares) + rng.random(y.size)) / _BINS)
+    at = (rng.choice(_BINS, size=y.size, p=shares) + rng.random(y.size)) / _BINS
+    return pd.Series(lower + (upper - lower) * at)
 
 
 def _of_published_spread(summary: pd.DataFrame) -> Found:
@@ -472,7 +475,7 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     }
     rows = utility_rows("data", data["salary"], data["salary"])
     real = {row.quantity: row.value for row in rows}
-    sets = {"PH": _histogram_draws(data["salary"], 5, streams.generator("PH"))}
+    sets = {"PH": histogram_draws(data["salary"], 5, streams.generator("PH"))}
     for name, mechanism in mechanisms.items():
         fit = fitted(mechanism, session)
         rows.append(bound_row(name, fit))

@@ -91,7 +91,8 @@ class Size:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A study of the papers, A to J, and its source, a paper and its section.
+    """A study of the papers, A to J, or of what they leave open, and its source, a paper and its
+    section.
 
     `measure` gives the rows of one database from its setting, random streams and options; it is at
     the top level of a module and runs in any process. `quick` takes about a minute.

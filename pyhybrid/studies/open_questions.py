@@ -1,0 +1,252 @@
+"""Studies K and L: what [C25] leaves open (its discussion), on many databases.
+
+K: other weights within the censoring. Each mechanism clips the same likelihood at the same M; only
+the weights that enter differ: Lipschitz weights (re-weighted, as study F has them), count weights,
+or none. Beside them stand the perturbed histogram and clipped scores, at the same epsilon.
+
+L: how alike two periods must be. Weights and cap are calibrated once, on a reference database, and
+used on new ones whose mean, spread or mixture has drifted; both ways of clipping, the size of a
+term as in [C25], and its movement from the reference's center.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms import (
+    Censored,
+    ClippedScores,
+    CountWeighted,
+    LipschitzWeighted,
+    PseudoPosteriorMechanism,
+    Unweighted,
+)
+from pyhybrid.mechanisms.censored.calibration import calibrate
+from pyhybrid.models import Beta, NegativeBinomial, Poisson
+from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
+from pyhybrid.studies.study import (
+    ACCOUNTING,
+    NEARER,
+    Claim,
+    Found,
+    Measured,
+    Size,
+    Study,
+    all_hold,
+    bound_row,
+    falls,
+    fitted,
+    in_each_setting,
+    listed,
+    means_of,
+    one_set,
+    row_of,
+    sampler_of,
+    session_over,
+    utility_rows,
+)
+
+_APART, _MET = "max-ECDF", "% of records at the cap"
+
+# --- K: other weights within the censoring --------------------------------------------------------
+
+_BETA, _COUNTS = "Beta(0.5, 3), n = 2000, epsilon 4", "Poisson(100), n = 1000, epsilon 7"
+_RANGE = {_BETA: (0, 1), _COUNTS: (40, 160)}  # of the histogram
+_RADIUS = {_BETA: (0.05, "absolute"), _COUNTS: (0.1, "relative")}
+_UNWEIGHTED, _LIPSCHITZ, _COUNT = "Censor_uw", "Censor_w", "Censor_cw"
+_HISTOGRAM, _SCORES, _DELTA = "PH", "clipped scores", 1e-6
+
+
+def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
+    """The three censored mechanisms at the setting's epsilon."""
+    epsilon = float(setting.rpartition(" ")[2])
+    radius, kind = _RADIUS[setting]
+    published = strict_mechanisms(model, epsilon)
+    censored: Any = published[_UNWEIGHTED]
+    counted = CountWeighted(model, radius=radius, kind=kind, accounting=ACCOUNTING)
+    how: Any = {"epsilon": epsilon, "accounting": ACCOUNTING, "sampling": censored.sampling}
+    return {
+        **{name: published[name] for name in (_UNWEIGHTED, _LIPSCHITZ)},
+        _COUNT: Censored(model, inner=counted, check_modes=False, **how),
+    }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _RepeatableScores(ClippedScores):
+    """Clipped scores with noise that a study can repeat and a release never has: floating-point
+    noise from a seed protects nobody."""
+
+    rng: np.random.Generator
+
+    def _with_noise(self, sums: Any, sensitivity: int, mu: float) -> FloatArray:
+        noise: FloatArray = self.rng.normal(scale=sensitivity / mu, size=len(sums))
+        return np.asarray(sums) + noise
+
+
+def _by_scores(model: Any, table: pd.DataFrame, epsilon: float, streams: Streams) -> pd.Series:
+    """One set by clipped scores."""
+    rng = streams.generator(_SCORES)
+    how: Any = {"decimals": 9} if isinstance(model, Beta) else {"prior": "normal"}
+    scores = _RepeatableScores(replace(model, **how), epsilon=epsilon, delta=_DELTA, rng=rng)
+    bound = scores.bind(table)
+    theta = scores.fit(bound, streams.child(_SCORES)).draw(rng)
+    return scores.replicate(bound.design.recoded(table), theta, rng)["y"]
+
+
+def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
+    """Records at the cap, bounds and utility of one synthetic set."""
+    rng, model = streams.generator("data"), Beta("y ~ 1") if setting == _BETA else Poisson("y ~ 1")
+    table = beta_database(rng) if setting == _BETA else pd.DataFrame({"y": rng.poisson(100, 1000)})
+    session = session_over(model, table, streams, options)
+    rows = utility_rows("data", table["y"], table["y"])
+    for name, mechanism in _inside(setting, model).items():
+        fit = fitted(mechanism, session)
+        assert fit.censored is not None
+        rows += [bound_row(name, fit), Measured(name, _MET, 100 * float(fit.censored.mean()))]
+        rows += utility_rows(name, table["y"], one_set(mechanism, session, fit)["y"])
+    epsilon = float(setting.rpartition(" ")[2])
+    histogram = histogram_draws(
+        table["y"], epsilon, streams.generator(_HISTOGRAM), *_RANGE[setting]
+    )
+    rows += utility_rows(_HISTOGRAM, table["y"], histogram)
+    rows += utility_rows(_SCORES, table["y"], _by_scores(model, table, epsilon, streams))
+    return rows
+
+
+def _nearer(better: str, worse: str) -> Callable[[pd.DataFrame], Found]:
+    """Whether a mechanism is nearer to the data than another, in every setting."""
+
+    def check(summary: pd.DataFrame, setting: str) -> Found:
+        rows = [row_of(summary, setting, name, _APART) for name in (worse, better)]
+        shown = listed(means_of(summary, setting, (better, worse), _APART), ".4f")
+        return shown, falls(rows[0], rows[1])
+
+    return in_each_setting(check)
+
+
+STUDY_K = Study(
+    name="K",
+    title="Count weights within the censoring",
+    source="left open by [C25] sec. 6",
+    settings=(_BETA, _COUNTS),
+    measure=measure_k,
+    quick=Size(replicates=3, options={"warmup": 400, "draws": 500}),
+    paper=Size(replicates=20, options={"warmup": 500}),
+    claims=(
+        Claim(text="censoring over count weights is nearer to the data than over Lipschitz weights",
+              check=_nearer(_COUNT, _LIPSCHITZ), by="asked", threshold=f"max-ECDF {NEARER}"),
+        Claim(text="censoring over count weights is nearer to the data than without weights",
+              check=_nearer(_COUNT, _UNWEIGHTED), by="asked", threshold=f"max-ECDF {NEARER}"),
+        *(
+            Claim(text=f"clipped scores are nearer to the data than {name}",
+                  check=_nearer(_SCORES, name), by="asked", threshold=f"max-ECDF {NEARER}",
+                  note=f"at delta {_DELTA:g}; no draw of the others has one")
+            for name in (_LIPSCHITZ, _COUNT, _HISTOGRAM)
+        ),
+    ),
+)  # fmt: skip
+
+# --- L: two periods -------------------------------------------------------------------------------
+
+_N, _MEAN, _SIZE, _EPSILON = 1000, 20.0, 4.0, 7.0
+
+
+def _counts(rng: np.random.Generator, mean: float = 1.0, size: float = 1.0,
+            other: float = 0.0) -> FloatArray:  # fmt: skip
+    """Negative binomial counts, their mean and size so many times those of the reference, and a
+    share of `other` records that come at twice the mean."""
+    at = _MEAN * mean * np.where(rng.random(_N) < other, 2.0, 1.0)
+    return rng.poisson(rng.gamma(_SIZE * size, at / (_SIZE * size))).astype(float)
+
+
+_DRIFTS: Mapping[str, Mapping[str, float]] = {
+    "none": {},
+    "mean + 10 %": {"mean": 1.1},
+    "mean + 25 %": {"mean": 1.25},
+    "mean + 50 %": {"mean": 1.5},
+    "mean - 25 %": {"mean": 0.75},
+    "size halved": {"size": 0.5},
+    "a tenth at twice the mean": {"other": 0.1},
+    "a third at twice the mean": {"other": 1 / 3},
+}
+_BY_SIZE, _BY_MOVEMENT, _LOCAL = "clipped by size", "clipped by movement", "weights, not strict"
+
+
+def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
+    """Records at the cap and utility of one synthetic set of the drifted database."""
+    rng, model = streams.generator("data"), NegativeBinomial("y ~ 1")
+    reference = pd.DataFrame({"y": _counts(rng)})
+    table = pd.DataFrame({"y": _counts(rng, **_DRIFTS[setting])})
+    how: Any = {"engine": options["engine"], "settings": sampler_of(options)}
+    mechanisms: dict[str, PseudoPosteriorMechanism] = {}
+    for name, center in ((_BY_SIZE, False), (_BY_MOVEMENT, True)):
+        calibration = calibrate(
+            model, reference, epsilon=_EPSILON, center=center, holds_no_released_record=True,
+            seed=streams.engine_seed(name), on_not_converged="warn", **how,
+        )  # fmt: skip
+        mechanisms[name] = Censored(calibration=calibration, sampling="chains", check_modes=False)
+    mechanisms[_LOCAL] = LipschitzWeighted(model, accounting=ACCOUNTING)
+    mechanisms["Unweighted"] = Unweighted(model, accounting=ACCOUNTING)
+    session = session_over(model, table, streams, options)
+    real, rows = float(table["y"].mean()), utility_rows("data", table["y"], table["y"])
+    for name, mechanism in mechanisms.items():
+        fit = fitted(mechanism, session)
+        if fit.censored is not None:
+            rows.append(Measured(name, _MET, 100 * float(fit.censored.mean())))
+        drawn = one_set(mechanism, session, fit)["y"]
+        rows += utility_rows(name, table["y"], drawn)
+        rows.append(Measured(name, _OFF, 100 * abs(float(drawn.mean()) / real - 1)))
+    return rows
+
+
+_OFF, _FAR = "mean off, %", 5.0
+
+
+def _as_near(name: str) -> Callable[[pd.DataFrame], Found]:
+    """Whether the mean is off by less than 5 % under every drift."""
+
+    def check(summary: pd.DataFrame, setting: str) -> Found:
+        row = row_of(summary, setting, name, _OFF)
+        text = f"{row['mean']:.1f} % ± {row['mc_error']:.1g}"
+        near = row["mean"] + 2 * row["mc_error"] < _FAR
+        far = row["mean"] - 2 * row["mc_error"] > _FAR
+        return text, True if near else False if far else None
+
+    return in_each_setting(check)
+
+
+def _movement_is_nearer(summary: pd.DataFrame) -> Found:
+    """Clipping of movements nearer to the data than clipping of sizes, under every drift."""
+    shown, parts = [], []
+    for setting in _DRIFTS:
+        rows = [row_of(summary, setting, name, _APART) for name in (_BY_SIZE, _BY_MOVEMENT)]
+        shown.append(f"{setting} {rows[1]['mean']:.3f} against {rows[0]['mean']:.3f}")
+        parts.append(falls(rows[0], rows[1]))
+    return "; ".join(shown), all_hold(parts)
+
+
+STUDY_L = Study(
+    name="L",
+    title="Calibrated on one period, used on another",
+    source="left open by [C25] sec. 6",
+    settings=tuple(_DRIFTS),
+    measure=measure_l,
+    quick=Size(replicates=1, options={"warmup": 400, "draws": 500}),
+    paper=Size(replicates=10, options={"warmup": 500}),
+    claims=(
+        *(
+            Claim(text=f"{name}, the mean survives every drift", check=_as_near(name), by="asked",
+                  threshold=f"off by less than {_FAR:g} %, by 2 standard errors")
+            for name in (_BY_SIZE, _BY_MOVEMENT)
+        ),
+        Claim(text="clipped by movement it is nearer to the data than by size, under every drift",
+              check=_movement_is_nearer, by="asked", threshold=f"max-ECDF {NEARER}"),
+    ),
+)  # fmt: skip

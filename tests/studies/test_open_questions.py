@@ -1,0 +1,57 @@
+"""Studies K and L: the mechanisms differ in what the question asks, and the databases drift."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pyhybrid.core.randomness import streams
+from pyhybrid.engines import resolve_engine
+from pyhybrid.mechanisms import Censored, CountWeighted
+from pyhybrid.models import Poisson
+from pyhybrid.studies import STUDIES
+from pyhybrid.studies.open_questions import _DRIFTS, _counts, _inside, measure_k, measure_l
+
+SHORT = {"engine": resolve_engine("embedded"), "warmup": 300, "draws": 300}
+
+
+def test_only_the_weights_within_the_censoring_differ() -> None:
+    made = _inside(STUDIES["K"].settings[1], Poisson("y ~ 1"))
+    assert len({(one.epsilon, one.relation) for one in made.values()}) == 1
+    assert all(isinstance(one, Censored) for one in made.values())
+    assert isinstance(made["Censor_cw"].inner, CountWeighted)
+
+
+def test_databases_drift_as_they_are_named() -> None:
+    rng = np.random.default_rng(1)
+    means = {
+        name: np.mean([_counts(rng, **drift).mean() for _ in range(40)])
+        for name, drift in _DRIFTS.items()
+    }
+    expected = {"none": 20, "mean + 50 %": 30, "mean - 25 %": 15, "a tenth at twice the mean": 22}
+    for name, mean in expected.items():
+        # the variance of one count is m + m^2 / 4, and less than m^2 more with two means
+        assert abs(means[name] - mean) < 5 * np.sqrt((mean + mean**2 * 1.3) / 40_000)
+
+
+@pytest.mark.samples
+def test_under_count_weights_hardly_a_record_meets_the_cap() -> None:
+    rows = pd.DataFrame(measure_k(STUDIES["K"].settings[1], streams(3), SHORT))
+    met = rows[rows["quantity"] == "% of records at the cap"].set_index("synthesizer")["value"]
+    assert met["Censor_cw"] < 5 < 20 < met["Censor_uw"], "of Censor_w it is 0 or 100"
+
+
+@pytest.mark.samples
+def test_clipped_scores_of_a_study_repeat_with_its_seed() -> None:
+    setting = STUDIES["K"].settings[1]
+    once, again = (
+        [row for row in measure_k(setting, streams(4), SHORT) if row.synthesizer.startswith("clip")]
+        for _ in range(2)
+    )
+    assert once == again
+
+
+@pytest.mark.samples
+def test_without_a_drift_few_records_meet_the_cap_by_movement() -> None:
+    rows = pd.DataFrame(measure_l("none", streams(5), SHORT))
+    met = rows[rows["quantity"] == "% of records at the cap"].set_index("synthesizer")["value"]
+    assert met["clipped by movement"] < 5 < met["clipped by size"]
