@@ -35,8 +35,9 @@ def _cells(name: str) -> list[dict[str, Any]]:
 
 
 def test_the_papers_notebooks_are_there() -> None:
-    assert [name[:2] for name in NAMES] == [f"{n:02d}" for n in range(1, 10)]
+    assert [name[:2] for name in NAMES] == [f"{n:02d}" for n in range(1, 11)]
     assert find_notebook("2") == find_notebook("02_reweighting")
+    assert find_notebook("1") != find_notebook("10")
     refuses("notebook must be one of 01_quick_start", find_notebook, "nothing")
 
 

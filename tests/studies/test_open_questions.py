@@ -11,6 +11,7 @@ from pyhybrid.models import Poisson
 from pyhybrid.studies import STUDIES
 from pyhybrid.studies.open_questions import _DRIFTS, _counts, _inside, measure_k, measure_l
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # chains are short
 SHORT = {"engine": resolve_engine("embedded"), "warmup": 300, "draws": 300}
 
 
