@@ -301,20 +301,6 @@ class FitSession:
         return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
 
     @property
-    def holds_unweighted(self) -> bool:
-        """True if the unweighted fit was made."""
-        return self._key(np.ones(self.bound.n)) in self.store.sampled
-
-    def for_report(self) -> FitSession:
-        """A silent copy that holds no fit but the unweighted one, if that was made."""
-        ones, made = self._key(np.ones(self.bound.n)), self.store
-        only = FitStore(
-            sampled={key: fit for key, fit in made.sampled.items() if key == ones},
-            bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},
-        )
-        return replace(self, progress=None, store=only)
-
-    @property
     def n_fits(self) -> int:
         """Distinct fits made so far."""
         return len(self.store.sampled) + len(self.store.exact)
