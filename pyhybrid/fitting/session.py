@@ -65,7 +65,6 @@ _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SLOW = 10_000  # records from which on a warm-up takes seconds
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
-_FEWEST_DRAWS = 4  # of a chain, by which R-hat is known
 _APART = 1.1  # R-hat of chains that more draws will not bring together
 _BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
