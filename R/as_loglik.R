@@ -153,8 +153,3 @@ check_log_lik <- function(log_lik) {
   rownames(matrix) <- NULL
   matrix
 }
-
-chains_of <- function(log_lik) {
-  chains <- attr(as_loglik(log_lik), "chains")
-  if (is.null(chains)) 1 else chains
-}

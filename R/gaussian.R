@@ -3,137 +3,25 @@
 #' Gaussian mu from a log-likelihood matrix
 #'
 #' As n grows, releasing one draw is mu_i-GDP for record i, with mu_i the standard deviation of its
-#' term \eqn{g_i = \alpha_i f_i} over the posterior. The deviation under the neighbor's posterior,
-#' without the record, is found from smoothed importance weights \eqn{\exp(-g_i)}; the larger of the
-#' two is charged, at its upper end.
+#' own term \eqn{g_i = \alpha_i f_i} over the posterior. What leaves with a record beside its own term,
+#' refits show ([refit_loss()]).
 #'
-#' @param log_lik As in [lipschitz_bounds()]; rows of a matrix are stacked chain after chain. A record
-#'   that is not finite in any draw has an infinite mu.
+#' @param log_lik As in [lipschitz_bounds()]. A record that is not finite in any draw has an infinite
+#'   mu.
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
-#' @param chains Chains that the draws come from, at least 4 draws each; those that [as_loglik()]
-#'   knows of if `NULL`, one for a plain matrix.
-#' @param ess Effective number of draws, one or one for each record, instead of that of the chains.
-#' @param neighbor Whether to take the deviation without the record, too.
-#' @return A list with `by_record`, `neighbor_by_record`, `standard_error_by_record`,
-#'   `upper_by_record` (estimate plus two standard errors, the higher of both) and `pareto_k` of the
-#'   weights, each a vector of length n; `overall` and its `standard_error`; `upper`, which is
-#'   charged. Confidential.
+#' @return A vector of length n. Confidential.
 #' @references Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37. Savitsky,
-#'   Williams, Hu (2022), JMLR 23:1-37, sec. 4. Geyer (1992), Statistical Science 7:473-483.
+#'   Williams, Hu (2022), JMLR 23:1-37, sec. 4.
 #' @examples
 #' log_lik <- matrix(stats::rnorm(400, sd = 0.1), 200)
-#' gaussian_mu(log_lik)$upper
+#' max(gaussian_mu(log_lik))
 #' @export
-gaussian_mu <- function(log_lik, alpha = NULL, chains = NULL, ess = NULL, neighbor = TRUE) {
-  if (is.null(chains)) chains <- chains_of(log_lik)
+gaussian_mu <- function(log_lik, alpha = NULL) {
   terms <- weighted_terms(log_lik, alpha)
-  check_flag(neighbor, "neighbor")
-  ess <- check_effective(ess, nrow(terms), ncol(terms), chains)
-  found <- lapply(seq_len(ncol(terms)), function(i) {
-    mu_of_term(terms[, i], chains, ess[i], neighbor)
-  })
-  part <- function(name) {
-    stats::setNames(vapply(found, function(one) one[[name]], 0), colnames(terms))
-  }
-  own <- part("own")
-  other <- part("other")
-  own_upper <- own + 2 * part("own_error")
-  other_upper <- other + 2 * part("other_error")
-  top <- which.max(pmax(own, other))
-  list(
-    by_record = own, neighbor_by_record = other,
-    standard_error_by_record = ifelse(
-      own_upper >= other_upper, part("own_error"), part("other_error")
-    ),
-    upper_by_record = pmax(own_upper, other_upper), pareto_k = part("k"),
-    overall = max(own[top], other[top]),
-    standard_error = unname(part(if (own[top] >= other[top]) "own_error" else "other_error")[top]),
-    upper = max(own_upper, other_upper)
-  )
-}
-
-# NULL if the effective number is to be computed.
-check_effective <- function(ess, n_draws, n, chains) {
-  if (is.null(ess)) {
-    chains <- check_count(chains, "chains")
-    if (n_draws %% chains != 0 || n_draws %/% chains < 4) {
-      invalid_input(
-        "draws must be stacked chain after chain, at least 4 in each of ", chains, ": found ",
-        n_draws, "; or give ess"
-      )
-    }
-    return(NULL)
-  }
-  if (n_draws < 2) invalid_input("log_lik must hold at least 2 draws: found ", n_draws)
-  ess <- check_vector(if (length(ess) == 1) rep(ess, n) else ess, "ess", n)
-  wrong <- which(!(ess > 0) | is.na(ess))
-  if (length(wrong) > 0) {
-    invalid_input("ess must be above 0: record ", wrong[1], " has ", short(ess[wrong[1]]))
-  }
-  ess
-}
-
-mu_of_term <- function(term, chains, ess, neighbor) {
-  if (!is.finite(max(term) - min(term))) {
-    return(list(own = Inf, own_error = Inf, other = Inf, other_error = Inf, k = Inf))
-  }
-  own <- deviation(term, rep(1, length(term)), chains, ess)
-  other <- own
-  k <- -Inf
-  if (neighbor) {
-    smoothed <- smooth_weights(-term)
-    k <- smoothed$k
-    weights <- exp(smoothed$log_weights - max(smoothed$log_weights))
-    other <- deviation(term, weights / mean(weights), chains, ess)
-  }
-  list(own = own[1], own_error = own[2], other = other[1], other_error = other[2], k = k)
-}
-
-# Standard deviation under weights of mean 1, and its standard error.
-deviation <- function(term, weights, chains, ess) {
-  moved <- term - term[1]
-  largest <- max(abs(moved))
-  if (largest == 0) {
-    return(c(0, 0))
-  }
-  n <- length(moved)
-  moved <- moved / largest
-  squares <- (moved - mean(weights * moved))^2
-  variance <- mean(weights * squares)
-  influence <- weights * (squares - variance)
-  if (is.null(ess)) ess <- effective_draws(influence, chains)
-  sd <- sqrt(variance * n / (n - 1))
-  error <- if (sd > 0) stats::sd(influence) / sqrt(ess) / (2 * sd) else 0
-  c(sd, error) * largest
-}
-
-# Effective number of draws for a mean: chains halved, Geyer's initial monotone sequence, at most S.
-effective_draws <- function(values, chains) {
-  length <- length(values) %/% chains
-  half <- length %/% 2
-  by_chain <- matrix(values, length)
-  halves <- cbind(by_chain[seq_len(half), ], by_chain[length - half + seq_len(half), ])
-  halves <- matrix(halves, half)
-  means <- colMeans(halves)
-  centered <- halves - rep(means, each = half)
-  padded <- rbind(centered, matrix(0, half, ncol(centered)))
-  power <- Mod(stats::mvfft(padded))^2
-  covariance <- rowMeans(Re(stats::mvfft(power + 0i, inverse = TRUE)))[seq_len(half)] /
-    (nrow(padded) * half)
-  total <- covariance[1] + stats::var(means)
-  if (total <= 0 || max(values) == min(values)) {
-    return(length(values))
-  }
-  rho <- 1 - (covariance[1] * half / (half - 1) - covariance) / total
-  rho[1] <- 1
-  n_pairs <- half %/% 2
-  even <- rho[2 * seq_len(n_pairs) - 1]
-  pairs <- even + rho[2 * seq_len(n_pairs)]
-  negative <- which(pairs <= 0 & seq_len(n_pairs) > 1)
-  kept <- if (length(negative) > 0) negative[1] - 1 else n_pairs
-  time <- 2 * sum(cummin(pairs[seq_len(kept)])) - 1
-  if (kept < n_pairs) time <- time + max(even[kept + 1], 0)
-  length(values) / max(time, 1)
+  mu <- matrixStats::colSds(terms - rep(terms[1, ], each = nrow(terms)), useNames = FALSE)
+  mu[!is.finite(mu)] <- Inf
+  if (nrow(terms) == 1) mu[] <- ifelse(is.finite(terms[1, ]), 0, Inf)
+  stats::setNames(mu, colnames(terms))
 }
 
 #' Delta, epsilon and mu of Gaussian differential privacy
@@ -144,7 +32,7 @@ effective_draws <- function(values, chains) {
 #' keeps to both. `compose_mu()` is the root of a sum of squares; `mu_of_release()` is mu of m released
 #' draws, mu sqrt(m), and twice that where a record is replaced.
 #'
-#' @param mu Finite and at least 0; of a release the `upper` of [gaussian_mu()].
+#' @param mu Finite and at least 0; of a release the largest of [gaussian_mu()].
 #' @param epsilon At least 0, in nats.
 #' @param delta In (0, 1); public, and below 1/n for n records.
 #' @param mus Each >= 0, of releases from the same data.

@@ -50,13 +50,12 @@ from .models.columns.kinds import Nominal as Nominal
 from .models.columns.kinds import Ordered as Ordered
 from .models.columns.kinds import Real as Real
 from .models.columns.kinds import SemiContinuous as SemiContinuous
+from .privacy.bounds import gaussian_mu as gaussian_mu
 from .privacy.bounds import lipschitz_bounds as lipschitz_bounds
 from .privacy.bounds import loss_ranges as loss_ranges
 from .privacy.composition import compose as compose
 from .privacy.conversions import epsilon_of_mu as epsilon_of_mu
 from .privacy.count_risk import radius_risk as radius_risk
-from .privacy.gaussian_mu import gaussian_mu as gaussian_mu
-from .privacy.leave_one_out import leave_one_out_loss as leave_one_out_loss
 from .privacy.weights import count_weights as count_weights
 from .privacy.weights import lipschitz_weights as lipschitz_weights
 from .privacy.weights import reweight as reweight

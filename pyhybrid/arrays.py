@@ -6,7 +6,13 @@ not as its description says. The same names exist in the R package.
 
 from __future__ import annotations
 
-from pyhybrid.privacy.bounds import LipschitzBounds, LossRanges, lipschitz_bounds, loss_ranges
+from pyhybrid.privacy.bounds import (
+    LipschitzBounds,
+    LossRanges,
+    gaussian_mu,
+    lipschitz_bounds,
+    loss_ranges,
+)
 from pyhybrid.privacy.censoring import (
     censor,
     center_and_censor,
@@ -28,9 +34,7 @@ from pyhybrid.privacy.conversions import (
     rho_of_range,
 )
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.gaussian_mu import GaussianMu, gaussian_mu
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
-from pyhybrid.privacy.leave_one_out import LeaveOneOutLoss, leave_one_out_loss
 from pyhybrid.privacy.refits import Refit, refit_of, sole_informants
 from pyhybrid.privacy.scores import ScoringDesign, clip_scores, scoring_design, scoring_step
 from pyhybrid.privacy.weights import (
@@ -43,8 +47,6 @@ from pyhybrid.privacy.weights import (
 )
 
 __all__ = [
-    "GaussianMu",
-    "LeaveOneOutLoss",
     "LipschitzBounds",
     "LossRanges",
     "PrivacyCharge",
@@ -66,7 +68,6 @@ __all__ = [
     "frozen_excess",
     "gaussian_mu",
     "histogram_counts",
-    "leave_one_out_loss",
     "lipschitz_bounds",
     "lipschitz_weights",
     "loss_ranges",

@@ -42,7 +42,7 @@ def save_and_show(
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     """What the report opens with, columns that leave unchanged, and the folder that `release` is
     in."""
-    from pyhybrid.reports.columns import lost_relations
+    from pyhybrid.reports.columns import lost_relations, pair_ratios
     from pyhybrid.reports.release import beside_data
     from pyhybrid.reports.verdicts import (
         judged_columns,
@@ -52,7 +52,8 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
         worst_of,
     )
 
-    lost = [] if release.origin is None else lost_relations(beside_data(release, data), data)
+    known = release.origin is not None
+    lost = lost_relations(pair_ratios(beside_data(release, data), data)) if known else []
     judged = judged_columns(release, data)
     opening = verdict_section(release, judged, lost)
     show(

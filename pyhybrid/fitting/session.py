@@ -65,7 +65,6 @@ _SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SLOW = 10_000  # records from which on a warm-up takes seconds
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
-_FEWEST_DRAWS = 4  # of a chain, by which R-hat is known
 _APART = 1.1  # R-hat of chains that more draws will not bring together
 _BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
@@ -299,20 +298,6 @@ class FitSession:
 
     def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
         return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
-
-    @property
-    def holds_unweighted(self) -> bool:
-        """True if the unweighted fit was made."""
-        return self._key(np.ones(self.bound.n)) in self.store.sampled
-
-    def for_report(self) -> FitSession:
-        """A silent copy that holds no fit but the unweighted one, if that was made."""
-        ones, made = self._key(np.ones(self.bound.n)), self.store
-        only = FitStore(
-            sampled={key: fit for key, fit in made.sampled.items() if key == ones},
-            bounds={key: bounds for key, bounds in made.bounds.items() if key[0] == ones},
-        )
-        return replace(self, progress=None, store=only)
 
     @property
     def n_fits(self) -> int:

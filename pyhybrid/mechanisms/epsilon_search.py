@@ -127,7 +127,7 @@ def meet_epsilon(
         charge = candidate.charge(session, path, candidate.loss(session, path, refits), 1, draws)
         return charge.epsilon
 
-    search = _Search(cost, mechanism.limits(session), f"{mechanism.setting}", max_fits)
+    search = Search(cost, mechanism.limits(session), f"{mechanism.setting}", max_fits)
     aim, goal, charged = target, target - within / 2, dict[float, float]()
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
@@ -167,9 +167,9 @@ def _next_aim(rounds: list[tuple[float, float]], goal: float) -> float:
     return float(fixed * (more / fixed) ** share)
 
 
-class _Search:
-    """Epsilon at fixed weights by value of the setting within its limits: each value fitted once.
-    Confidential."""
+class Search:
+    """Epsilon at fixed weights, or a bound, by value of the setting within its limits: each value
+    fitted once. Confidential."""
 
     def __init__(
         self, cost: Callable[[float], float], limits: tuple[float, float], setting: str, most: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,9 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.kinds import kind_of
-from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.default_model import DefaultModel, suggest_model
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import is_number
-from pyhybrid.models.two_block import BlockModel
 
 _SHARED = 20  # records: each of k has a mu of about 1 / sqrt(k)
 
@@ -47,22 +44,6 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
             settings.pop("levels")
             return MODELS["negative_binomial"](formula, **settings)
     model: Model = MODELS[suggested.name](formula, **settings)
-    return model
-
-
-def declared_by(model: Model, formula: str, reference: pd.DataFrame) -> Model:
-    """The model with what a public reference tells where nothing is given: decimals, and whether
-    the outcome may be missing."""
-    outcome = reference[parse_formula(formula, reference).outcome]
-    if not isinstance(model, BlockModel):
-        return model
-    if outcome.isna().any():
-        model = replace(model, missing=True)
-    if pd.api.types.is_numeric_dtype(outcome) and model.given_decimals is None:
-        read = decimals_of(outcome.dropna().to_numpy(dtype=np.float64))
-        decimals = kind_of(outcome).decimals if read is None else read
-        undeclared: Any = model
-        return replace(undeclared, decimals=decimals)  # type: ignore[no-any-return]
     return model
 
 

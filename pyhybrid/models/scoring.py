@@ -99,17 +99,6 @@ def by_row(X: FloatArray, coefficients: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,j...->i...", X, coefficients))
 
 
-def numeric_scores(scoring: Scoring, theta: FloatArray, y: FloatArray) -> FloatArray:
-    """Central differences of `log_lik`, (n, d): 2 d evaluations."""
-    columns = []
-    for k in range(scoring.d):
-        step = np.zeros(scoring.d)
-        step[k] = _STEP * max(1.0, abs(theta[k]))
-        moved = (scoring.log_lik(theta + step, y), scoring.log_lik(theta - step, y))
-        columns.append((moved[0] - moved[1]) / (2 * step[k]))
-    return np.column_stack(columns)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearScoring(Scoring):
     """A law of X beta + offset: coordinates are beta (K,) and, if the law has a size, its u."""

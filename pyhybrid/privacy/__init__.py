@@ -19,21 +19,11 @@ composition for data analytics, ALT: bounded range and zCDP.
 lower bounds, TCC.
 [CKS20] Canonne, Kamath, Steinke (2020), The discrete Gaussian for differential privacy, NeurIPS.
 [DRS22] Dong, Roth, Su (2022), Gaussian differential privacy, JRSS B 84:3-37.
-[V17] Vehtari, Gelman, Gabry (2017), Practical Bayesian model evaluation using leave-one-out
-cross-validation and WAIC, Statistics and Computing 27:1413-1432: smoothed weights.
-[ZS09] Zhang, Stephens (2009), A new and efficient estimation method for the generalized Pareto
-distribution, Technometrics 51:316-325.
-[CF38] Cornish, Fisher (1938), Moments and cumulants in the specification of distributions, Revue de
-l'Institut International de Statistique 5:307-320.
 [CP34] Clopper, Pearson (1934), The use of confidence or fiducial limits illustrated in the case of
 the binomial, Biometrika 26:404-413.
 [B76] Bennett (1976), Efficient estimation of free energy differences from Monte Carlo data,
 Journal of Computational Physics 22:245-268.
-[MW96] Meng, Wong (1996), Simulating ratios of normalizing constants via a simple identity,
-Statistica Sinica 6:831-860.
 [G92] Geyer (1992), Practical Markov chain Monte Carlo, Statistical Science 7:473-483: the initial
 monotone sequence.
 [BDA] Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., sec. 11.5: several chains.
-[JUO20] Jagielski, Ullman, Oprea (2020), NeurIPS. [D18] Ding, Wang, Wang, Zhang, Kifer (2018),
-Detecting violations of differential privacy, CCS.
 """

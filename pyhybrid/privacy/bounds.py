@@ -1,4 +1,4 @@
-r"""Reach of single records' terms: Lipschitz bounds and loss ranges.
+r"""Reach of single records' terms: Lipschitz bounds, loss ranges, deviations.
 
 Arrays in, records out; nothing here knows of models, Stan or tables.
 
@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincinv
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_alpha, check_fraction, check_log_lik
-from pyhybrid.privacy.log_lik import LogLik, Terms, Units, spread_of, terms_of, unit_terms
+from pyhybrid.core.checks import FloatArray, check_alpha, check_fraction, check_log_lik
+from pyhybrid.privacy.log_lik import LogLik, Units, deviation_of, range_of, spread_of, unit_terms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,8 +107,7 @@ def lipschitz_bounds(
     >>> lipschitz_bounds([[-1.0, -4.0], [-2.0, -3.0]], alpha=[1.0, 0.5]).by_record
     array([2., 2.])
     """
-    matrix = check_log_lik(log_lik)
-    weights = np.ones(matrix.shape[1]) if alpha is None else check_alpha(alpha, matrix.shape[1])
+    matrix, weights = _matrix_and_weights(log_lik, alpha)
     quantile = check_fraction(draw_quantile, "draw_quantile")
     return bounds_of(LogLik.of(matrix), weights, draw_quantile=quantile)
 
@@ -217,7 +216,7 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
 
     Parameters
     ----------
-    log_lik : array_like, shape (S, n), or LogLik
+    log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`. A
         record that is NaN or infinite in any draw has an infinite range. An array of float32 is
         read as it is; ranges are then raised by what its rounding can hide.
@@ -233,36 +232,56 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     >>> loss_ranges([[-1.0, -40.0], [-2.0, -40.5]], alpha=[1.0, 0.5]).by_record
     array([1.  , 0.25])
     """
-    terms, quantile = terms_of(log_lik, alpha), check_fraction(draw_quantile, "draw_quantile")
-    kept = None if quantile == 1 else _kept_draws(terms, quantile)
-    n_draws = 0
-
-    def compute(g: FloatArray, error: FloatArray, _: IntArray) -> tuple[FloatArray, ...]:
-        nonlocal n_draws
-        n_draws = g.shape[0]
-        return (spread_of(g if kept is None else g[kept]) + 2 * error,)
-
+    matrix, weights = _matrix_and_weights(log_lik, alpha)
+    quantile = check_fraction(draw_quantile, "draw_quantile")
+    bounded = np.isfinite(spread_of(matrix))
+    kept = np.ones(len(matrix), dtype=bool)
+    if quantile < 1:
+        used = matrix[:, bounded]
+        distance = np.abs(used - np.median(used, axis=0)) * weights[bounded]
+        farthest = distance.max(axis=1, initial=0.0)
+        kept = farthest <= quantile_type7(farthest, quantile)
+    spread = range_of(matrix[kept])
+    if matrix.dtype == np.float32:
+        spread = spread + largest_abs(matrix) * float(np.finfo(np.float32).eps)
     # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
-    (spread,), unbounded = terms.by_record(compute)
-    by_record = np.where(unbounded, np.inf, spread)
+    by_record = scaled_maxima(np.where(bounded, spread, np.inf), weights)
     return LossRanges(
         by_record=by_record,
         overall=float(by_record.max()),
-        kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
+        kept_draws=kept,
         draw_quantile=quantile,
     )
 
 
-def _kept_draws(terms: Terms, quantile: float) -> npt.NDArray[np.bool_]:
-    farthest: FloatArray = np.zeros(0)
-    for _, block, _ in terms.blocks():
-        farthest = np.zeros(block.shape[0]) if not farthest.size else farthest
-        bounded = np.isfinite(spread_of(block))
-        if not bounded.any():
-            continue
-        distance = np.abs(block[:, bounded] - np.median(block[:, bounded], axis=0))
-        farthest = np.maximum(farthest, distance.max(axis=1))
-    return np.asarray(farthest <= quantile_type7(farthest, quantile))
+def gaussian_mu(log_lik: Any, alpha: Any = None) -> FloatArray:
+    r"""Mu of one released draw by record, shape (n,): the deviation of its own term.
+
+    As n grows, the posteriors with and without record i tend to normals with one covariance, and
+    releasing one draw is mu_i-GDP with mu_i the standard deviation of :math:`g_i = \alpha_i f_i`
+    over the posterior [DRS22] def. 2.6, [S22] sec. 4. Unlike a maximum it does not grow with the
+    number of draws, and it composes by squares (`mu_of_release`). What leaves with a record beside
+    its own term, refits show (`refit_of`). Confidential: a function of the data.
+
+    Parameters
+    ----------
+    log_lik, alpha
+        As for `loss_ranges`. A record that is not finite in any draw has an infinite mu; one of
+        weight 0 has mu 0.
+
+    Examples
+    --------
+    >>> gaussian_mu([[-1.0], [-2.0], [-3.0], [-2.0]]).round(3)
+    array([0.816])
+    """
+    matrix, weights = _matrix_and_weights(log_lik, alpha)
+    return scaled_maxima(deviation_of(matrix), weights)
+
+
+def _matrix_and_weights(log_lik: Any, alpha: Any) -> tuple[FloatArray, FloatArray]:
+    matrix = check_log_lik(log_lik)
+    n = matrix.shape[1]
+    return matrix, np.ones(n) if alpha is None else check_alpha(alpha, n)
 
 
 def share_bound(share: float, n: float, confidence: float) -> float:

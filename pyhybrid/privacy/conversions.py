@@ -351,7 +351,7 @@ def mu_of_release(mu: float, *, n_draws_released: int = 1, relation: str = "remo
     Parameters
     ----------
     mu : float
-        Largest deviation of a record's term (`gaussian_mu`: its `upper`), of records present and,
+        Largest deviation of a record's term (`gaussian_mu`), of records present and,
         for "replace", of those that could take a place.
     n_draws_released, relation
         As in `epsilon_of_bound`.

@@ -1,47 +1,19 @@
-r"""Trust in draws: effective numbers and smoothed weights.
+r"""Effective draws of correlated chains, for many quantities at once.
 
-**Effective draws** of correlated chains, for many quantities at once: the initial monotone sequence
-of [G92] over several chains [BDA].
-
-**Pareto smoothing.** The largest importance weights of each column are replaced by quantiles of a
-generalized Pareto distribution fitted to them; its shape k tells how far the weights can be
-trusted. ArviZ has this (`psislw`) and the tests hold both together; it is written here because the
-array layer needs numpy and scipy only, R has the same function without another package, and ArviZ
-takes seconds to import.
+The initial monotone sequence of [G92] over several chains [BDA]. ArviZ takes seconds to import, and
+the array layer needs numpy and scipy only.
 
 References
 ----------
-[G92]; [BDA]; [V17]; [ZS09].
+[G92]; [BDA].
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 from scipy import fft
 
-from pyhybrid.core.checks import FloatArray, check_count
-from pyhybrid.core.errors import InvalidInput
-
-STANDARD_ERRORS = 2.0
-"""Standard errors above the estimate that are charged."""
-RELIABLE_K = 0.7
-_FEWEST_DRAWS, _FEWEST_IN_TAIL = 4, 5
-_SMALLEST = math.log(np.finfo(float).tiny)
-_CONSTANT = 1e-10
-
-
-def check_chains(n_draws: int, chains: Any) -> int:
-    """Return the number of chains; each must have the same number of draws, at least 4."""
-    number = check_count(chains, "chains")
-    if n_draws % number or n_draws // number < _FEWEST_DRAWS:
-        raise InvalidInput(
-            f"draws must be stacked chain after chain, at least {_FEWEST_DRAWS} in each of "
-            f"{number}: found {n_draws}; or give ess"
-        )
-    return number
+from pyhybrid.core.checks import FloatArray
 
 
 def effective_draws(values: FloatArray, chains: int) -> FloatArray:
@@ -84,54 +56,3 @@ def _correlation_time(rho: FloatArray) -> FloatArray:
     last = positive.sum(axis=0)  # the first pair that was left out, if any
     rest = np.where(last < n_pairs, even[np.minimum(last, n_pairs - 1), np.arange(rho.shape[1])], 0)
     return np.asarray(2 * summed - 1 + np.maximum(rest, 0))
-
-
-def smoothed_log_weights(log_weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Smoothed log weights (S, b), not normalized, and each column's Pareto k, unreliable above
-    0.7: -inf if it does not vary, inf with fewer than 5 draws in the tail. No value grows above the
-    largest."""
-    columns = np.array(log_weights.T, order="C")  # each one contiguous, and a copy
-    k = np.array([_smooth(column) for column in columns])
-    return columns.T, k
-
-
-def _smooth(x: FloatArray) -> float:
-    """Smooth one column in place; returns k."""
-    largest = float(x.max())
-    if largest - float(x.min()) <= _CONSTANT:
-        return -math.inf
-    n_tail = math.ceil(min(x.size / 5, 3 * math.sqrt(x.size)))
-    if n_tail < _FEWEST_IN_TAIL:
-        return math.inf
-    cut = max(float(np.partition(x, -n_tail - 1)[-n_tail - 1]) - largest, _SMALLEST)
-    tail = np.flatnonzero(x - largest > cut)  # fewer than n_tail where weights are tied
-    if tail.size < _FEWEST_IN_TAIL:
-        return math.inf
-    tail = tail[np.argsort(x[tail], kind="stable")]
-    excess = np.exp(x[tail] - largest) - math.exp(cut)
-    k, sigma = _pareto_fit(excess)
-    if not (math.isfinite(k) and sigma > 0):
-        return math.inf
-    share = -np.log1p(-(np.arange(tail.size) + 0.5) / tail.size)
-    with np.errstate(over="ignore"):  # beyond doubles, for which the largest stands
-        quantiles = sigma * (share if abs(k) < np.finfo(float).eps else np.expm1(k * share) / k)
-    x[tail] = np.minimum(np.log(quantiles + math.exp(cut)), 0.0) + largest
-    return k
-
-
-def _pareto_fit(excess: FloatArray) -> tuple[float, float]:
-    """Shape and scale from sorted excesses over the threshold; [ZS09], prior on k as in [V17]."""
-    n = excess.size
-    n_points = 30 + int(math.sqrt(n))
-    quartile = excess[int(n / 4 + 0.5) - 1]
-    with np.errstate(all="ignore"):  # excesses that were rounded to 0: no fit, k is not finite
-        steps = np.sqrt(n_points / (np.arange(n_points) + 0.5))
-        theta = 1 / excess[-1] + (1 - steps) / (3 * quartile)
-        shape = np.log1p(-theta[:, None] * excess).mean(axis=1)
-        profile = n * (np.log(-theta / shape) - shape - 1)
-        weight = np.exp(profile - profile.max())
-        weight /= weight.sum()
-        used = weight >= 10 * np.finfo(float).eps
-        best = float((theta * weight)[used].sum() / weight[used].sum())
-        k = float(np.log1p(-best * excess).mean())
-        return (n * k + 5) / (n + 10), -k / best if best else math.nan

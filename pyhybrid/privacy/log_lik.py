@@ -3,9 +3,8 @@ r"""The log-likelihood of n records at S draws, computed in blocks when it is as
 Records that share a row of the data share a column of the log-likelihood, and blocks of columns are
 computed one after the other: what is asked for is a reduction over draws or over records. A charge
 asks some twenty times, so that the last two matrices are held while they are small; a large one
-never is. Range, deviation and leave-one-out loss are functions of one column, the weighted term
-g_i = alpha_i f_i of one record (`Terms`); those of a unit of privacy that is more than a record are
-functions of the sum of its records' terms (`Units`), :math:`g_u = \sum_{i \in u} \alpha_i f_i`.
+never is. A unit of privacy that is more than a record has the sum of its records' terms (`Units`),
+:math:`g_u = \sum_{i \in u} \alpha_i f_i`.
 
 References
 ----------
@@ -24,13 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 
-from pyhybrid.core.checks import FloatArray, IntArray, check_alpha, check_log_lik
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, IntArray
 
-_ELEMENTS = 2**21  # of a block of terms: 16 MB in float64
 _HELD_ELEMENTS = 2**26  # of a matrix that is held: 512 MB
-_HALF_UNIT = float(np.finfo(np.float32).eps) / 2
-
 
 _HELD: list[tuple[weakref.ref[Any], weakref.ref[Any], tuple[FloatArray, ...]]] = []
 
@@ -193,84 +188,6 @@ class LogLik:
         return np.where(np.isnan(largest), np.inf, largest)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Terms:
-    """The distinct terms of a database and which record has which. `blocks` yields indices (b,),
-    terms (S, b) in float64, and the largest error (b,) of rounding to float32. Confidential."""
-
-    blocks: Callable[[], Iterator[tuple[IntArray, FloatArray, FloatArray]]]
-    place: IntArray  # (n,) distinct term of each record
-    n_distinct: int
-
-    @cached_property
-    def n_draws(self) -> int:
-        """S."""
-        return int(next(self.blocks())[1].shape[0])
-
-    @cached_property
-    def record(self) -> IntArray:
-        """A record that has each distinct term, shape (n_distinct,)."""
-        record = np.zeros(self.n_distinct, dtype=np.intp)
-        record[self.place] = np.arange(self.place.size)
-        return record
-
-    def by_record(
-        self, compute: Callable[[FloatArray, FloatArray, IntArray], tuple[FloatArray, ...]]
-    ) -> tuple[tuple[FloatArray, ...], npt.NDArray[np.bool_]]:
-        """Results of `compute` for (terms, error, columns) of each block, by record; and the
-        records (n,) whose term is not finite in some draw: `compute` sees 0 in their place."""
-        results: list[FloatArray] = []
-        unbounded = np.zeros(self.n_distinct, dtype=bool)
-        for columns, terms, error in self.blocks():
-            wrong = ~np.isfinite(spread_of(terms))
-            unbounded[columns] = wrong
-            parts = compute(np.where(wrong, 0.0, terms) if wrong.any() else terms, error, columns)
-            if not results:
-                results = [np.empty((self.n_distinct, *part.shape[1:])) for part in parts]
-            for whole, part in zip(results, parts, strict=True):
-                whole[columns] = part
-        return tuple(whole[self.place] for whole in results), unbounded[self.place]
-
-
-def terms_of(log_lik: Any, alpha: Any = None) -> Terms:
-    """Terms of a checked log-likelihood, a `LogLik` or a matrix (S, n), and weights (n,): one per
-    distinct pair of row and weight; of a matrix, whose columns fit in memory, one per record."""
-    lazy = log_lik if isinstance(log_lik, LogLik) else _in_blocks(check_log_lik(log_lik))
-    weights = np.ones(lazy.n) if alpha is None else check_alpha(alpha, lazy.n)
-    pairs, place = np.unique(np.column_stack((lazy.row_of, weights)), axis=0, return_inverse=True)
-    row_of_pair = pairs[:, 0].astype(np.intp)  # sorted, as `unique` sorts by row first
-
-    def blocks() -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        stop = 0
-        for rows, block in lazy.blocks():
-            stop = rows.stop
-            columns = np.arange(*np.searchsorted(row_of_pair, (rows.start, stop)))
-            if columns.size:
-                matrix = block[:, row_of_pair[columns] - rows.start]
-                yield columns, *_weighted(matrix, pairs[columns, 1])
-        if stop <= row_of_pair[-1]:
-            raise InvalidInput(f"row_of must name columns of the blocks, 0 to {stop - 1}")
-
-    return Terms(blocks=blocks, place=place.reshape(-1), n_distinct=len(pairs))
-
-
-def _in_blocks(matrix: FloatArray) -> LogLik:
-    n_draws, n = matrix.shape
-    width = max(1, _ELEMENTS // n_draws)
-    starts = range(0, n, width)
-    return LogLik(make=lambda: (matrix[:, i : i + width] for i in starts), row_of=np.arange(n))
-
-
-def _weighted(matrix: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """alpha_i f_si, 0 where alpha_i = 0 even if f_si is not finite; and its rounding error."""
-    terms = np.zeros(matrix.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        np.multiply(matrix, alpha, out=terms, where=alpha > 0)
-        if matrix.dtype != np.float32:
-            return terms, np.zeros(matrix.shape[1])
-        return terms, np.nan_to_num(np.abs(terms).max(axis=0)) * _HALF_UNIT
-
-
 def spread_of(terms: FloatArray) -> FloatArray:
     """Largest less smallest value of each column, shape (b,); not finite if any value is not."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -281,6 +198,16 @@ def range_of(terms: FloatArray) -> FloatArray:
     """`spread_of`, infinite where it is NaN."""
     spread = spread_of(terms)
     return np.where(np.isnan(spread), np.inf, spread)
+
+
+def deviation_of(terms: FloatArray) -> FloatArray:
+    """Standard deviation of each column, with divisor S - 1, as R's sd, shape (b,); 0 for a single
+    draw, infinite if any value is not finite."""
+    if terms.shape[0] == 1:
+        return np.where(np.isfinite(terms[0]), 0.0, np.inf)
+    with np.errstate(invalid="ignore"):
+        spread = (terms - terms[0]).std(axis=0, ddof=1, dtype=np.float64)
+    return np.where(np.isfinite(spread), spread, np.inf)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
-from pyhybrid.privacy.log_lik import LogLik, range_of
+from pyhybrid.privacy.log_lik import LogLik, deviation_of, range_of
 
 RISKS = ("size", "range", "deviation")
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
@@ -95,16 +95,7 @@ def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
     return log_lik.by_record(_RISKS[risk])
 
 
-def _deviation(block: FloatArray) -> FloatArray:
-    """With divisor S - 1, as R's sd; 0 for a single draw."""
-    if block.shape[0] == 1:
-        return np.where(np.isfinite(block[0]), 0.0, np.inf)
-    with np.errstate(invalid="ignore"):
-        spread = (block - block[0]).std(axis=0, ddof=1, dtype=np.float64)
-    return np.where(np.isfinite(spread), spread, np.inf)
-
-
-_RISKS = {"size": largest_abs, "range": range_of, "deviation": _deviation}
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": deviation_of}
 
 
 def weights_from_lipschitz(

@@ -19,28 +19,20 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.models.base import Model
+from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 
-Remarks = Mapping[str, Mapping[str, float]]
-"""Shares of records by what they are of, under a heading."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
-    """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
-    by the fits; `remarks` is the mechanism's word on the data; `without_privacy` gives estimates
+    """What the owner's report needs; never saved. Confidential. `without_privacy` gives estimates
     without clip and noise; `table` names the file, if there is one."""
 
     data: pd.DataFrame
-    model: Model | None = None
-    session: FitSession | None = None
-    remarks: Callable[[], Remarks] = dict
     without_privacy: Callable[[], Mapping[str, float]] = dict
     steps: Sequence[Origin] = ()
     table: str = ""
@@ -49,14 +41,7 @@ class Origin:
         """Where step `place` of a sequence comes from, counted from 0; of this one's data."""
         if not self.steps:
             return self
-        step = self.steps[place]
-        return replace(
-            self,
-            model=step.model,
-            session=step.session,
-            without_privacy=step.without_privacy,
-            steps=(),
-        )
+        return replace(self, without_privacy=self.steps[place].without_privacy, steps=())
 
     def __repr__(self) -> str:
         return f"<Origin of a release: {len(self.data)} confidential records>"

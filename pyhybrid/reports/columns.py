@@ -1,200 +1,87 @@
-"""Synthesized columns against the data: distributions, predictors, replicates. CONFIDENTIAL."""
+"""Synthesized columns against the data: distributions and pairs. CONFIDENTIAL."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.measures.reconcile import reconcile_tables
+from pyhybrid.measures.utility import table_utility
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing, figures
 from pyhybrid.reports.levels import level_figure, level_table, shares_of
-from pyhybrid.reports.page import Cell, Section, Table, number_text, section
-from pyhybrid.reports.verdicts import LIMITS, is_number, judged_cell
+from pyhybrid.reports.page import Section, Table, number_text, picture_of, section, sentence
+from pyhybrid.reports.verdicts import LIMITS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_GROUPS, _BINS, _LEAST = 8, 5, 10
+_MOST_PAIRED, _LEAST_PAIRED, _ROWS = 30, 3, 20_000
 _SMALL_BINS, _LEVELS = 24, 8  # of small pictures
 _IN_FIRST = 0.75  # of the records: their picture shows one bar
-_MOST_PREDICTORS, _MOST_OUTCOMES = 4, 6
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GroupedMeans:
-    """Means of an outcome by G groups of a predictor: count of records, mean and its standard error
-    in the data, each (G,), and means of the synthetic sets, (m, G), NaN where a set has no
-    record."""
-
-    groups: tuple[str, ...]
-    count: npt.NDArray[np.intp]
-    mean: FloatArray
-    error: FloatArray
-    synthetic: FloatArray
-
-    @property
-    def made(self) -> FloatArray:
-        """Mean over the sets that have records of the group, shape (G,); NaN where none has."""
-        return np.asarray(pd.DataFrame(self.synthetic).mean())
-
-    @property
-    def difference(self) -> FloatArray:
-        """Distance of `made` from the data in its standard errors, shape (G,); NaN for none."""
-        error = np.where(self.error > 0, self.error, np.nan)
-        return np.abs(self.made - self.mean) / error
-
-
-def by_predictor(release: Release, data: pd.DataFrame) -> list[Section]:
-    """A section for each synthesized column with its predictors, at most 6 columns of 4: means of
-    numbers, and of levels the share of one, the second of two or else the most frequent."""
-    return [
-        _group_section(outcome, label, found)
-        for outcome, (label, found) in _all(release, data).items()
-    ]
-
-
-def lost_relations(release: Release, data: pd.DataFrame) -> list[str]:
-    """A sentence for each outcome and predictor, one of whose groups is further off than chance
-    explains among all groups of the page, at the level .05 for all of them."""
-    far = {
-        f"{outcome} by {name}": means.difference
-        for outcome, (_, found) in _all(release, data).items()
-        for name, means in found.items()
-    }
-    groups = sum(int(np.isfinite(off).sum()) for off in far.values())
-    # What the largest of so many differences of two samples stays below, 19 times of 20.
-    largest = float(-np.sqrt(2) * ndtri(0.05 / (2 * max(groups, 1))))
-    chance = max(LIMITS["standardised_difference"][1], largest)
-    return [
-        f"{relation}: {int((off > chance).sum())} of {off.size} groups off by up to "
-        f"{number_text(np.nanmax(off))} standard errors of the data (POOR, beyond "
-        f"{number_text(round(chance, 1))}). The relation is not kept."
-        for relation, off in far.items()
-        if (off > chance).any()
-    ]
-
-
-def _all(release: Release, data: pd.DataFrame) -> dict[str, tuple[str, dict[str, GroupedMeans]]]:
-    """What is shown of each outcome, and its means by predictor, where there are some."""
-    shown = {}
-    for outcome in release.synthesized[:_MOST_OUTCOMES]:
-        others = [name for name in _predictors(release, outcome) if name in data.columns]
-        tables = [data, *release.synthetic]
-        label = f"mean of {outcome}"
-        if not is_number(data[outcome]):
-            if data[outcome].nunique() < 2:
-                continue
-            level = _shown_level(data[outcome])
-            label = f"share of {outcome} = {level}"
-            tables = [
-                with_columns(table, {outcome: (table[outcome].astype(str) == level).astype(float)})
-                for table in tables
-            ]
-        own, *sets = tables
-        found = {
-            name: means
-            for name in others[:_MOST_PREDICTORS]
-            if (means := grouped_means(outcome, name, own, sets)) is not None
-        }
-        if found:
-            shown[outcome] = label, found
-    return shown
-
-
-def _shown_level(column: pd.Series) -> str:
-    """The second of two levels, else the most frequent one."""
-    levels = [str(level) for level in _levels(column)]
-    return levels[1] if len(levels) == 2 else str(column.astype(str).value_counts().index[0])
-
-
-def grouped_means(
-    outcome: str, predictor: str, data: pd.DataFrame, sets: Sequence[pd.DataFrame]
-) -> GroupedMeans | None:
-    """Means of `outcome` by group of `predictor`; None if fewer than two groups have 10 records.
-    Groups are levels; numbers with more than 8 values are cut at the data's fifths. Each table is
-    grouped by its own predictor, so that a synthesized one counts as it was synthesized."""
-    names, code = _grouping(data[predictor])
-    grouped = _numbers(data[outcome]).groupby(code(data[predictor]))
-    known = grouped.agg(["count", "mean", "sem"])
-    known = known[known["count"] >= _LEAST].nlargest(_MOST_GROUPS, "count").sort_index()
-    if len(known) < 2:
+def pair_ratios(release: Release, data: pd.DataFrame) -> pd.DataFrame | None:
+    """Table ratios of pairs of synthesized columns and their predictors in the first set, single
+    columns on the diagonal; None of fewer than two columns, or of tables that do not compare."""
+    shown = {*release.synthesized, *release.predictors}
+    columns = [name for name in data.columns if name in shown][:_MOST_PAIRED]
+    rows = np.linspace(0, len(data) - 1, min(len(data), _ROWS)).astype(np.intp)
+    if len(columns) < 2:
         return None
-    means = [_numbers(table[outcome]).groupby(code(table[predictor])).mean() for table in sets]
-    return GroupedMeans(
-        groups=tuple(names[int(place)] for place in known.index),
-        count=known["count"].to_numpy(),
-        mean=known["mean"].to_numpy(),
-        error=known["sem"].to_numpy(),
-        synthetic=np.array([mean.reindex(known.index).to_numpy() for mean in means]),
-    )
-
-
-def _predictors(release: Release, outcome: str) -> list[str]:
-    own = next(
-        (step.predictors for step in release.steps.values() if outcome in step.synthesized),
-        release.predictors,
-    )
-    return [name for name in own if name != outcome]
-
-
-def _group_section(outcome: str, label: str, found: Mapping[str, GroupedMeans]) -> Section:
-    panels = {
-        name: (each.groups, each.mean, each.error, each.synthetic) for name, each in found.items()
-    }
-    rows: list[list[Cell]] = []
-    for name, each in found.items():
-        for k, group in enumerate(each.groups):
-            off = float(each.difference[k])
-            cell = judged_cell("standardised_difference", off, number_text(round(off, 2)))
-            shown = (int(each.count[k]), float(each.mean[k]), float(each.made[k]))
-            rows.append([f"{name} = {group}", *map(number_text, shown), cell])
-    header = ["Group", "records", "data", "synthetic", "standardized difference"]
-    return section(
-        "by predictor",
-        figures=[figures.plot_grouped_means(panels, label=label)],
-        tables=[Table(header=header, rows=rows, numbers=True)],
-        outcome=outcome, opening=f"{label[0].upper()}{label[1:]}", names=list(found),
-    )  # fmt: skip
-
-
-def _grouping(column: pd.Series) -> tuple[list[str], Callable[[pd.Series], pd.Series]]:
-    """Names of the groups of a predictor, and the place of each value's group, NaN for none."""
-    if not is_number(column) or column.nunique() <= _MOST_GROUPS:
-        names = [str(level) for level in _levels(column)]
-        places = {name: place for place, name in enumerate(names)}
-        return names, lambda other: other.astype(str).map(places).reset_index(drop=True)
-    cuts = np.unique(np.nanquantile(_numbers(column), np.linspace(0, 1, _BINS + 1)[1:-1]))
-    ends = [number_text(float(cut)) for cut in cuts]
-    between = [f"above {low} to {high}" for low, high in itertools.pairwise(ends)]
-    edges = [-np.inf, *cuts, np.inf]
-    names = [f"up to {ends[0]}", *between, f"above {ends[-1]}"]
-    return names, lambda other: pd.cut(_numbers(other), edges, labels=False)
-
-
-def _levels(column: pd.Series) -> list[object]:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return list(column.cat.categories)
-    values = column.dropna().unique().tolist()
     try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=str)
+        first = release.synthetic[0][columns].iloc[rows]
+        return table_utility(reconcile_tables(data[columns].iloc[rows], first)).matrix()
+    except InvalidInput:
+        return None
 
 
-def _numbers(column: pd.Series) -> pd.Series:
-    """Finite values by their place, NaN for others."""
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return pd.Series(np.where(np.isfinite(values), values, np.nan))
+def lost_relations(ratios: pd.DataFrame | None) -> list[str]:
+    """A sentence on the pair that is furthest off, if its relation is damaged: beyond its limits,
+    and beyond what its columns are off alone."""
+    if ratios is None:
+        return []
+    off = ratios.to_numpy()
+    of_pairs = np.triu(np.where(off > np.maximum.outer(off.diagonal(), off.diagonal()), off, 0), 1)
+    i, j = divmod(int(of_pairs.argmax()), len(off))
+    damaged, lost = LIMITS["table_ratio"]
+    if of_pairs[i, j] <= damaged:
+        return []
+    return [
+        sentence(
+            "pairs at a glance", "lost", first=ratios.columns[i], second=ratios.columns[j],
+            ratio=of_pairs[i, j], damaged=damaged, lost=lost,
+        )
+    ]  # fmt: skip
+
+
+def pairs_section(ratios: pd.DataFrame | None) -> list[Section]:
+    """Heat maps of all pairs, those of the worst pairs first and in the order of the table; none of
+    fewer than three columns."""
+    if ratios is None or len(ratios) < _LEAST_PAIRED:
+        return []
+    upper = np.triu(ratios.to_numpy(), 1)
+    i, j = divmod(int(upper.argmax()), len(upper))
+    by_worst = ratios.columns[np.argsort(-ratios.max().to_numpy(), kind="stable")]
+    made = section(
+        "pairs at a glance", figures=[figures.plot_pairs(ratios.loc[by_worst, by_worst])],
+        first=ratios.columns[i], second=ratios.columns[j], ratio=float(upper[i, j]),
+    )  # fmt: skip
+    shown = made.pictures[0]
+    in_table = picture_of(figures.plot_pairs(ratios), alt=shown.alt, caption=shown.caption)
+    share = min(shown.share, 50 if len(ratios) < 12 else 75)
+    pictures = [
+        replace(picture, share=share, sorted_by=order)
+        for order, picture in {"worst": shown, "table": in_table}.items()
+    ]
+    return [replace(made, pictures=pictures)]
 
 
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {

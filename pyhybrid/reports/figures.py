@@ -376,29 +376,6 @@ def plot_levels(
     return draw.finish(ax)
 
 
-def plot_grouped_means(
-    panels: Mapping[str, tuple[Sequence[str], FloatArray, FloatArray, FloatArray]], *, label: str
-) -> Figure:
-    """One panel for each predictor, two in a row: names of G groups; mean of the data and its
-    standard error, (G,); means of the synthetic sets, (m, G), NaN for none."""
-    most = max(len(groups) for groups, *_ in panels.values())
-    axes = draw.panels_for(len(panels), 9.6, 2, 1.0 + 0.3 * most, 0.6)
-    for ax, (name, (groups, mean, error, sets)) in zip(axes, panels.items(), strict=True):
-        at = draw.rows_of(ax, groups)
-        half = 1.96 * np.where(np.isfinite(error), error, 0.0)
-        style = {"color": draw.PALE, "ecolor": draw.INK, "error_kw": {"elinewidth": 1.2}}
-        ax.barh(at, mean, xerr=half, height=0.72, label="data, 95 % interval", **style)
-        known = ~np.isnan(sets).all(axis=0)
-        ends = (of(sets[:, known], axis=0) for of in (np.nanmin, np.nanmean, np.nanmax))
-        shown = f"synthetic: mean and range of {len(sets)}"
-        look = {"color": draw.COLORS[1], "linewidth": 1.8, "label": shown}
-        draw.draw_ranges(ax, at[known], *ends, place=0, **look)
-        ax.invert_yaxis()
-        ax.set_xlabel(draw.plain(label), fontsize=draw.TEXT)
-        draw.title(ax, f"by {name}", fontsize=draw.TEXT + 1)
-    return draw.finish(axes[0])
-
-
 def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Coefficients of data and sets, by release, with 95 % intervals on one axis, in standard
     errors of the data: `ModelUtility.table`, where the interval of the data has a length."""

@@ -61,26 +61,19 @@ def estimates_section(release: Release) -> list[Section]:
 _QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
 
 
-def told_section(releases: Mapping[str, Release]) -> list[Section]:
-    """Figure and table of deviation and range by record, the release last, and its refits; none
-    where these are not known, as of one that was read from a folder or is censored."""
-    losses = {name: r.confidential.loss for name, r in releases.items()}
-    known = {name: loss for name, loss in losses.items() if loss is not None}
-    release = list(releases.values())[-1]
-    loss = release.confidential.loss
+def told_section(release: Release) -> list[Section]:
+    """Figure and table of deviation and range by record, and refits; none where these are not
+    known, as of a release that was read from a folder or is censored."""
+    loss, name = release.confidential.loss, release.charge.mechanism
     if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
         return []
     whose = "record" if release.charge.unit is None else "unit"
     rows = [
-        [f"{name}, {what}", *map(number_text, np.quantile(values, at, method="higher"))]
-        for at in [list(_QUANTILES.values())]
-        for name, own in reversed(known.items())
-        for what, values in (("deviation", own.deviations), ("range in nats", own.ranges))
+        [what, *map(number_text, np.quantile(values, list(_QUANTILES.values()), method="higher"))]
+        for what, values in (("deviation", loss.deviations), ("range in nats", loss.ranges))
     ]
     largest = float(loss.deviations.max())
-    drawn = figures.plot_told(
-        {name: own.deviations for name, own in known.items()}, charged=largest
-    )
+    drawn = figures.plot_told({name: loss.deviations}, charged=largest)
     told = section(
         "told",
         figures=[drawn],

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,9 +13,6 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.measures.reconcile import reconcile_tables
-from pyhybrid.measures.utility import table_utility
-from pyhybrid.mechanisms import Unweighted
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
@@ -24,8 +20,13 @@ from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.columns import by_predictor, column_section, lost_relations, small_figure
-from pyhybrid.reports.figures import plot_pairs
+from pyhybrid.reports.columns import (
+    column_section,
+    lost_relations,
+    pair_ratios,
+    pairs_section,
+    small_figure,
+)
 from pyhybrid.reports.fits import (
     bounds_by_weight,
     bounds_section,
@@ -48,7 +49,6 @@ from pyhybrid.reports.page import (
     number_text,
     picture_of,
     render_page,
-    rendered,
     section,
     sentence,
     sets_in_words,
@@ -56,7 +56,6 @@ from pyhybrid.reports.page import (
     statement_sections,
 )
 from pyhybrid.reports.verdicts import (
-    LIMITS,
     Judged,
     judged_columns,
     judged_table,
@@ -65,96 +64,62 @@ from pyhybrid.reports.verdicts import (
     worst_of,
 )
 
-_SETS, _ROWS = 3, 20_000
+_SETS = 3
 _FEW = 6  # columns whose cards show values
-_MOST_PAIRED, _LEAST_PAIRED = 30, 3
-_MARGINALS = "NoisyMarginals"
 
 
 def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
 
-    The unweighted release stands beside it where that fit was made anyway, and each step of a
-    sequence has a page of its own. A release that was loaded has no data, and the checklist alone.
+    Each step of a sequence has a page of its own. A release that was loaded has no data, and the
+    checklist alone.
     """
     checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
     data, named = release.origin.data, release.origin.table
-    plain = baseline_of(release)
-    pages = {"report.html": release_report(release, data, baseline=plain, table=named)}
+    pages = {"report.html": release_report(release, data, table=named)}
     for place, (columns, step) in enumerate(release.steps.items(), start=1):
         title = f"Step {place} of {len(release.parts)}: {columns}"
         pages[f"report_step_{place}.html"] = release_report(step, data, title=title, table=named)
     return {**pages, **checklist}
 
 
-def baseline_of(release: Release) -> Release | None:
-    """The unweighted release, of as many sets and draws, so that the epsilons can be compared."""
-    origin, charge = release.origin, release.charge
-    if origin is None or origin.model is None or charge.mechanism == "Unweighted":
-        return None
-    if origin.session is None or not origin.session.holds_unweighted:
-        return None
-    # A copy, as a release from the session itself would take other draws each time.
-    session = origin.session.for_report()
-    delta = release.settings.get("delta", Unweighted.delta)  # the default may be above 1 / n
-    beside = Unweighted(
-        origin.model, relation=charge.relation, unit=charge.unit, delta=delta,
-        design=release.settings.get("design"),
-    )  # fmt: skip
-    return beside.release_from(
-        session,
-        n_synthetic=charge.n_synthetic,
-        n_draws_released=charge.n_draws_released,
-        refits=0,
-    )
-
-
 def release_report(
-    release: Release,
-    data: pd.DataFrame,
-    *,
-    baseline: Release | None = None,
-    title: str = "Release report",
-    table: str = "",
+    release: Release, data: pd.DataFrame, *, title: str = "Release report", table: str = ""
 ) -> str:
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
-    bounds and data, but not the seed. `baseline` is another release of the same columns of the same
-    records, such as Unweighted; `title` names the step of a sequence, `table` the file."""
+    bounds and data, but not the seed. `title` names the step of a sequence, `table` the file."""
     release = beside_data(release, data)
-    releases = _by_name(release, baseline)
-    judged, pairs = judged_columns(release, data), pairs_section(release, data)
+    judged, ratios = judged_columns(release, data), pair_ratios(release, data)
     measured = measures_section(release, data)
-    wrong = (text for part in (*pairs, *measured) for text in part.bullets)
-    top = verdict_section(release, judged, [*lost_relations(release, data), *wrong])
+    wrong = (text for part in measured for text in part.bullets)
+    top = verdict_section(release, judged, [*lost_relations(ratios), *wrong])
     limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
-    columns = {
-        key: {name: [table[name] for table in own.synthetic] for name in release.synthesized}
-        for key, own in releases.items()
-    }
+    made_by = release.charge.mechanism
     marks = [judged_table(judged, "Column", {})] if judged else []
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
-        *(replace(part, bullets=()) for part in pairs),
+        *pairs_section(ratios),
         *folded(
             "Each column",
             [
                 Section(tables=marks),
                 *(
-                    column_section(name, data[name], {k: r[name] for k, r in columns.items()})
+                    column_section(
+                        name, data[name], {made_by: [t[name] for t in release.synthetic]}
+                    )
                     for name in release.synthesized
                 ),
-                *by_predictor(release, data),
             ],
         ),
         *(replace(part, folded=True) for part in estimates_section(release)),
         *folded("Risk and utility", [replace(part, bullets=()) for part in measured]),
         *folded(
             "Privacy charge and single records",
-            [charge_section(releases), *told_section(releases), *_fitted(release, releases)],
+            [charge_section(release), *told_section(release), *_fitted(release)],
         ),
         replace(section("statement"), folded=True, parts=_statement(release)),
         *folded(
@@ -188,28 +153,20 @@ def _statement(release: Release) -> list[Section]:
     ]
 
 
-def _by_name(release: Release, baseline: Release | None) -> dict[str, Release]:
-    """Releases by the name of their mechanism, the baseline first."""
-    name = release.charge.mechanism
-    if baseline is None:
-        return {name: release}
-    other = baseline.charge.mechanism
-    return {f"{other} (baseline)" if other == name else other: baseline, name: release}
-
-
-def _fitted(release: Release, releases: Mapping[str, Release]) -> list[Section]:
+def _fitted(release: Release) -> list[Section]:
     """Bounds and weights of a fitted release, and how they were found."""
     kept = release.confidential
     if not kept.alpha.size:
         return []
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
-    figure = figures.plot_weights({name: r.confidential.alpha for name, r in releases.items()})
+    name = release.charge.mechanism
+    figure = figures.plot_weights({name: kept.alpha})
     sections = [
-        bounds_section("bounds", releases, bound=bound, efficiency=efficiency),
+        bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
         section(
             "weights", figures=[figure, bounds_by_weight(release)], alpha=kept.alpha,
-            mechanism=release.charge.mechanism, zero=int((kept.alpha == 0).sum()),
+            mechanism=name, zero=int((kept.alpha == 0).sum()),
             one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
         ),
     ]  # fmt: skip
@@ -254,26 +211,21 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
 _OF_NOISE = {"delta", "rho"}
 
 
-def charge_section(releases: Mapping[str, Release]) -> Section:
-    """The table of the charges, the last release first: what is of use for these, explained."""
-    charges = [release.charge for release in releases.values()][::-1]
-    fitted = any(release.confidential.alpha.size > 0 for release in releases.values())
-    stepped = any(release.parts for release in releases.values())
+def charge_section(release: Release) -> Section:
+    """The table of the charge: what is of use for it, explained."""
+    charge, fitted, stepped = release.charge, release.confidential.alpha.size > 0, release.parts
     of_fits, about = meanings("charge of fits"), meanings("charge")
     if not fitted:
         about |= meanings("charge of steps" if stepped else "charge without a fit")
-    noisy = any(charge.accounting == "zcdp" for charge in charges)
+    noisy = charge.accounting == "zcdp"
     if fitted or stepped:
         about |= of_fits
     elif noisy:
         about |= {name: of_fits[name] for name in _OF_NOISE if name in of_fits}
     if not noisy:
         del about["rho"]
-    rows = [
-        [field, *(_charge_text(field, charge) for charge in charges), text]
-        for field, text in about.items()
-    ]
-    header = ["Quantity", *list(releases)[::-1], "What it is"]
+    rows = [[field, _charge_text(field, charge), text] for field, text in about.items()]
+    header = ["Quantity", charge.mechanism, "What it is"]
     return section("charges", tables=[Table(header=header, rows=rows)])
 
 
@@ -349,37 +301,3 @@ def cards_of(
             )
         )
     return cards
-
-
-def pairs_section(release: Release, data: pd.DataFrame) -> list[Section]:
-    """Heat maps of all pairs of synthesized columns, those of the worst pairs first and in the
-    order of the table, and a bullet on the worst; none of fewer than three columns."""
-    columns = [name for name in data.columns if name in release.synthesized][:_MOST_PAIRED]
-    if len(columns) < _LEAST_PAIRED:
-        return []
-    rows = np.linspace(0, len(data) - 1, min(len(data), _ROWS)).astype(np.intp)
-    sets = [table[columns].iloc[rows] for table in release.synthetic[:1]]
-    try:
-        found = table_utility(reconcile_tables(data[columns].iloc[rows], sets)).matrix()
-    except InvalidInput:
-        return []
-    upper = np.triu(found.to_numpy(), 1)
-    i, j = divmod(int(upper.argmax()), len(upper))
-    worst: dict[str, Any] = {
-        "first": found.columns[i],
-        "second": found.columns[j],
-        "ratio": float(upper[i, j]),
-    }
-    by_worst = found.columns[np.argsort(-found.max().to_numpy(), kind="stable")]
-    noisy, limits = release.charge.mechanism == _MARGINALS, LIMITS["table_ratio"]
-    said = rendered("pairs at a glance", "wrong", noisy=noisy, limits=limits, **worst)
-    figures = [plot_pairs(found.loc[by_worst, by_worst])]
-    made = section("pairs at a glance", figures=figures, bullets=said, **worst)
-    shown = made.pictures[0]
-    in_table = picture_of(plot_pairs(found), alt=shown.alt, caption=shown.caption)
-    share = min(shown.share, 50 if len(found) < 12 else 75)
-    pictures = [
-        replace(picture, share=share, sorted_by=order)
-        for order, picture in {"worst": shown, "table": in_table}.items()
-    ]
-    return [replace(made, pictures=pictures)]

@@ -11,6 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.fitting.session import open_session
 from pyhybrid.measures.estimates import avg_ecdf, max_ecdf
+from pyhybrid.mechanisms.epsilon_search import Search
 from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
@@ -55,11 +56,10 @@ def test_scalar_weights_reach_the_bound_and_stay_below(found: RiskUtilityCurve) 
 @pytest.mark.parametrize("wanted", [0.3, 1.3, 2.6, 3.8])
 def test_the_search_reaches_the_bound_whatever_its_power(wanted: float, power: float) -> None:
     """Bounds that are a power of the weight, from 3.9 at a weight of 1."""
-    search = curve._weights(wanted=wanted, unweighted=3.9)
-    bounds = [3.9 * next(search) ** power]
-    while not NEAR * wanted < bounds[-1] <= wanted:
-        bounds.append(3.9 * search.send(bounds[-1]) ** power)
-        assert len(bounds) < curve._MOST_REFITS
+    search = Search(lambda w: 3.9 * w**power if w else 0.0, (0.0, 1.0), "weight", 10)
+    weight = search.largest_within(wanted, (1 - NEAR) * wanted)
+    assert NEAR * wanted < search.tried[weight] <= wanted
+    assert len(search.tried) < curve._MOST_REFITS
 
 
 @pytest.mark.long
@@ -85,7 +85,7 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
     plain = session.unweighted()
     weights = ph.arrays.weights_from_lipschitz(plain.bounds.by_record, scale=0.6, shift=-0.1)
     vector = session.fit(weights, label="LW", warm_start=plain.draws.warm_start())
-    fit, refits = curve.scalar_fit(session, vector, session.unweighted().bounds.overall)
+    fit, refits = curve.scalar_fit(session, vector)
     np.testing.assert_allclose(fit.alpha, alpha, rtol=1e-12)
     release = ph.GivenWeights(MODEL, alpha=fit.alpha, accounting="lipschitz").release_from(
         session, n_synthetic=4, n_draws_released=4

@@ -1,4 +1,4 @@
-"""Cases of ranges, the Gaussian curve, leave-one-out loss and re-centered censoring."""
+"""Cases of ranges, the Gaussian curve, deviations and re-centered censoring."""
 
 import random
 from collections.abc import Callable
@@ -47,46 +47,19 @@ def range_cases(rng: random.Random) -> list[Case]:
     ]  # fmt: skip
 
 
-def loss_cases(rng: random.Random) -> list[Case]:
-    wide, narrow = correlated(rng, 60, 3, 1.0), correlated(rng, 200, 3, 0.05)
-    cut = [list(row) for row in wide]
-    cut[7][1] = -INF
-    return [
-        {"name": "wide", "args": {"log_lik": wide}},
-        {"name": "narrow", "args": {"log_lik": narrow}},
-        {"name": "weighted", "args": {"log_lik": wide, "alpha": [0.3, 0.0, 1.0]}},
-        {"name": "heavy", "args": {"log_lik": correlated(rng, 120, 2, 6.0)}},
-        {"name": "few draws", "args": {"log_lik": correlated(rng, 10, 2, 1.0)}},
-        {"name": "one draw", "args": {"log_lik": [[-1.0, -2.0]]}},
-        {"name": "constant", "args": {"log_lik": [[-0.1, -7.0]] * 30}},
-        {"name": "not finite", "args": {"log_lik": cut}},
-        {"name": "not finite, weight 0", "args": {"log_lik": cut, "alpha": [1.0, 0.0, 1.0]}},
-        *(bad(*case) for case in WEIGHTS_BAD),
-    ]
-
-
 def mu_cases(rng: random.Random) -> list[Case]:
     wide, narrow = correlated(rng, 60, 3, 1.0), correlated(rng, 96, 3, 0.05)
     cut = [list(row) for row in wide]
     cut[7][1] = NAN
-    alone = {"neighbor": False}
     return [
         {"name": "wide", "args": {"log_lik": wide}},
-        {"name": "narrow, four chains", "args": {"log_lik": narrow, "chains": 4}},
-        {"name": "odd chains", "args": {"log_lik": wide, "chains": 4}},
-        {"name": "without the neighbor", "args": {"log_lik": wide, "chains": 2, **alone}},
+        {"name": "narrow", "args": {"log_lik": narrow}},
         {"name": "weighted", "args": {"log_lik": wide, "alpha": [0.3, 0.0, 1.0]}},
-        {"name": "effective draws given", "args": {"log_lik": narrow, "ess": 50}},
         {"name": "constant", "args": {"log_lik": [[-0.1, -7.0]] * 12}},
         {"name": "not finite", "args": {"log_lik": cut}},
-        {"name": "two draws", "args": {"log_lik": [[-1.0], [-2.5]], "ess": 2, **alone}},
+        {"name": "two draws", "args": {"log_lik": [[-1.0], [-2.5]]}},
         *(bad(*case) for case in WEIGHTS_BAD),
-        bad("chains that do not fit", {"log_lik": wide, "chains": 7},
-            "draws must be stacked chain after chain, at least 4 in each of 7: found 60"),
-        bad("no effective draws", {"log_lik": wide, "ess": [1.0, 0.0, 1.0]},
-            "ess must be above 0: {record 1} has 0"),
-        bad("one draw", {"log_lik": [[-1.0]], "ess": 1}, "at least 2 draws: found 1"),
-    ]  # fmt: skip
+    ]
 
 
 MUS = (0.0, 1e-9, 0.001, 0.05, 0.207, 0.251, 1.0, 1.146, 4.0, 15.0)
@@ -231,7 +204,7 @@ GAUSSIAN_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
     "center_and_censor": center_cases, "compose_mu": compose_mu_cases, "delta_of_mu": delta_cases,
     "epsilon_of_censoring": censoring_cases, "epsilon_of_mu": epsilon_cases,
     "epsilon_of_range": epsilon_of_range_cases, "epsilon_of_rho": epsilon_of_rho_cases,
-    "frozen_excess": excess_cases, "gaussian_mu": mu_cases, "leave_one_out_loss": loss_cases,
+    "frozen_excess": excess_cases, "gaussian_mu": mu_cases,
     "loss_ranges": range_cases, "mu_of_epsilon": mu_of_epsilon_cases,
     "mu_of_release": release_cases, "rho_of_range": rho_cases,
 }  # fmt: skip

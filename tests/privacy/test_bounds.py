@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
@@ -215,22 +215,19 @@ def test_float32_is_never_below_the_values_before_rounding() -> None:
     assert (nearest < double).any()  # control: without the rise some would be below
 
 
-@pytest.mark.parametrize("draw_quantile", [1.0, 0.9])
-def test_streamed_rows_give_the_same(draw_quantile: float) -> None:
-    rng = np.random.default_rng(5)
-    rows, row_of, alpha = rng.normal(size=(60, 9)), rng.integers(0, 9, 30), rng.random(30)
-    row_of[0] = 8
-    lazy = LogLik(make=lambda: np.array_split(rows, [2, 3, 7], axis=1), row_of=row_of)
-    streamed = ph.loss_ranges(lazy, alpha, draw_quantile=draw_quantile)
-    whole = ph.loss_ranges(rows[:, row_of], alpha, draw_quantile=draw_quantile)
-    np.testing.assert_array_equal(streamed.by_record, whole.by_record)
-    np.testing.assert_array_equal(streamed.kept_draws, whole.kept_draws)
-    assert streamed.overall == whole.overall
-
-
-def test_rows_that_no_block_has_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="row_of must name columns of the blocks, 0 to 1"):
-        ph.loss_ranges(LogLik(make=lambda: [np.zeros((4, 2))], row_of=np.array([0, 2])), np.ones(2))
+@pytest.mark.parametrize("n", [10, 1000])
+def test_mu_is_the_deviation_of_the_own_term_of_a_normal_model(n: int) -> None:
+    """Terms (y - theta)^2 / 2 at evenly spread quantiles of the posterior of a mean, flat prior."""
+    y = np.random.default_rng(n).normal(size=n)
+    theta = norm.ppf((np.arange(8001) + 0.5) / 8001, y.mean(), 1 / np.sqrt(n))
+    alpha = np.array([1.0, 0.5, 0.0])
+    exact = alpha * np.sqrt((y[:3] - y.mean()) ** 2 / n + 0.5 / n**2)
+    terms = norm.logpdf(y[:3], theta[:, None])
+    mu = ph.gaussian_mu(terms, alpha)
+    np.testing.assert_allclose(mu, exact, rtol=5e-3)
+    np.testing.assert_allclose(ph.gaussian_mu(terms - 1e5, alpha), mu, rtol=1e-7)
+    terms[9, 1:] = np.nan
+    assert np.isinf(ph.gaussian_mu(terms, alpha)).tolist() == [False, True, False]
 
 
 def test_units_of_one_record_have_its_bound_at_a_quantile_of_draws_too() -> None:

@@ -5,7 +5,6 @@ import pytest
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy import diagnostics
-from tests.refusals import refuses
 
 CHAINS = 4
 
@@ -40,7 +39,5 @@ def test_a_process_of_known_correlation() -> None:
     assert diagnostics.effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
 
 
-def test_constants_and_few_draws() -> None:
+def test_constants() -> None:
     assert diagnostics.effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
-    refuses("at least 4 in each of 3: found 10", diagnostics.check_chains, 10, 3)
-    refuses("at least 4 in each of 1: found 3", diagnostics.check_chains, 3, 1)

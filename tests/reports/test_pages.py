@@ -1,4 +1,4 @@
-"""Pages on curves, utility and risk; what is drawn by predictor; contrast of the colors."""
+"""Pages on curves, utility and risk; contrast of the colors."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.measures import model_utility, risk_summary, utility_summary
-from pyhybrid.reports.columns import _shown_level
 from pyhybrid.reports.comparison import curve_report
 from pyhybrid.reports.figures import plot_curve, plot_forest
 from pyhybrid.reports.measures import model_section, plain_term, risk_report, utility_report
@@ -156,8 +155,3 @@ def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> 
     assert [row[0] for row in section.tables[0].rows] == [plain_term(t) for t in fit.table.index]
     assert plain_term("Q('site')[T.b]") == plain_term("C(site)[T.b]") == "site = b"
     assert plain_term("Q('my site')[T.b]:age") == "Q('my site') = b:age"
-
-
-def test_the_level_that_is_shown() -> None:
-    assert _shown_level(pd.Series(["no", "yes", "no"])) == "yes"
-    assert _shown_level(pd.Series(["a", "b", "c", "b"])) == "b"

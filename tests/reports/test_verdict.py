@@ -1,4 +1,4 @@
-"""The top of a report, a row for each column, and the data by predictor."""
+"""The top of a report, a row for each column, and relations that are lost."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.released import show_release
-from pyhybrid.reports.columns import GroupedMeans, by_predictor, grouped_means, lost_relations
+from pyhybrid.reports.columns import lost_relations, pair_ratios
 from pyhybrid.reports.page import Marked, Section, Table, render_page
 from pyhybrid.reports.release import release_pages, release_report
 from pyhybrid.reports.verdicts import judged_columns, judged_table, verdict_section
@@ -39,7 +39,8 @@ def release(data: pd.DataFrame) -> ph.Release:
 
 
 def _verdict(release: ph.Release, data: pd.DataFrame) -> Section:
-    return verdict_section(release, judged_columns(release, data), lost_relations(release, data))
+    lost = lost_relations(pair_ratios(release, data))
+    return verdict_section(release, judged_columns(release, data), lost)
 
 
 def _with(release: ph.Release, tables: list[pd.DataFrame]) -> ph.Release:
@@ -102,25 +103,9 @@ def test_a_phone_cuts_no_marked_cell_off() -> None:
     assert page.count('<table class="numbers">') == 1
 
 
-def test_groups_are_those_of_pandas(data: pd.DataFrame) -> None:
-    other = data.assign(site=data["site"].map({"a": "b", "b": "a"}))
-    found = grouped_means("visits", "site", data, [data, other])
-    expected = data.groupby("site")["visits"].agg(["size", "mean", "sem"])
-    assert found.groups == ("a", "b")
-    np.testing.assert_allclose(np.c_[found.count, found.mean, found.error], expected.to_numpy())
-    np.testing.assert_allclose(found.synthetic, [found.mean, found.mean[::-1]])
-    fifths = grouped_means("visits", "x", data, [data])
-    assert list(fifths.count) == [80] * 5
-    np.testing.assert_allclose(fifths.synthetic[0], fifths.mean)
-    assert grouped_means("visits", "one", data.assign(one=1), [data.assign(one=1)]) is None
-
-
 def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
     release: ph.Release, data: pd.DataFrame
 ) -> None:
-    (section,) = by_predictor(release, data)
-    assert section.heading == "By predictor: visits"
-    assert [str(row[0]) for row in section.tables[0].rows] == ["site = a", "site = b"]
     page = release_report(release, data)
     check_page(page)
     assert "Steps of the sequence" in page
@@ -141,21 +126,10 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     drawn = [
         data.sample(len(data), replace=True, random_state=k, ignore_index=True) for k in (1, 2)
     ]
-    assert not lost_relations(_with(release, drawn), data)
+    assert not lost_relations(pair_ratios(_with(release, drawn), data))
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
     shown = _with(release, [shuffled])
     (said,) = _verdict(shown, data).bullets
-    assert said.startswith("visits by site: 2 of 2 groups off by up to ")
-    assert "The relation is not kept." in said
+    assert said.startswith("The relation of site and visits is lost: table ratio ")
     show_release(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), Path("out"))
     assert f"- {said}" in capsys.readouterr().out
-
-
-def test_groups_without_records_or_spread_are_not_judged() -> None:
-    found = GroupedMeans(
-        groups=("a", "b", "c"), count=np.array([20, 20, 20]), mean=np.array([1.0, 2.0, 3.0]),
-        error=np.array([0.5, 0.0, 0.5]),
-        synthetic=np.array([[2.0, 2.0, np.nan], [4.0, 2.0, np.nan]]),
-    )  # fmt: skip
-    np.testing.assert_array_equal(found.made, [3.0, 2.0, np.nan])
-    np.testing.assert_array_equal(found.difference, [4.0, np.nan, np.nan])

@@ -38,7 +38,6 @@ from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.log_lik import unit_terms
 from pyhybrid.privacy.refits import LocalLoss
-from pyhybrid.releases.record import Remarks
 
 SAMPLINGS = ("auto", "exact", "chains")
 _NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
@@ -162,20 +161,6 @@ class Censored(CappedMechanism):
                 f"calibration must be for this model and relation: it is for {calibration.model} "
                 f"and {calibration.relation!r}"
             )
-
-    def remarks(self, bound: BoundModel) -> Remarks:
-        """How the records differ from those of the reference, if there is one."""
-        if self.calibration is None:
-            return {}
-        drift = self.calibration.drift(bound)
-        shares = {
-            "records outside the reference's range": drift.share_outside,
-            "records that meet the cap, reference": drift.censored_then,
-            "records that meet the cap, new data": drift.censored_now,
-        }
-        if drift.distance is not None and drift.region is not None:
-            shares["way from the center to the end of its region"] = drift.distance / drift.region
-        return {"Drift from the reference": shares}
 
     def describe(self) -> dict[str, Any]:
         """Public settings, with those of the inner mechanism or of the calibration."""

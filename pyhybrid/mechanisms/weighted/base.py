@@ -11,7 +11,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -40,7 +39,7 @@ from pyhybrid.models.survey import to_approve, with_survey_weights
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon, check_delta
 from pyhybrid.privacy.refits import ACCOUNTINGS, LocalLoss
-from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord, Remarks
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 
 
@@ -204,10 +203,6 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
     def at(self, value: float) -> PseudoPosteriorMechanism:
         """The mechanism with its setting at `value`."""
         return replace(self, **{f"{self.setting}": value})  # type: ignore[arg-type]
-
-    def remarks(self, bound: BoundModel) -> Remarks:
-        """What the owner should know of the data beside bounds and weights. Confidential."""
-        return {}
 
     # --- The release path ------------------------------------------------------------------------
 
@@ -387,12 +382,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
     def origin(self, session: FitSession) -> Origin:
         """What the owner's report needs. Confidential."""
-        return Origin(
-            data=session.bound.table,
-            model=self.model,
-            session=session.for_report(),
-            remarks=partial(self.remarks, session.bound),
-        )
+        return Origin(data=session.bound.table)
 
     def why_local(self, bound: BoundModel) -> str | None:
         """What a strict release of `bound` lacks, as far as can be told before a fit; None if it

@@ -16,7 +16,7 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from pyhybrid.fitting.replicates import choose_draws, synthesize
 from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights, PseudoPosteriorMechanism
+from pyhybrid.mechanisms.epsilon_search import Search
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
@@ -43,7 +44,6 @@ NEAR = 0.98
 """A scalar weight is near enough if its bound is within (0.98, 1] of the Lipschitz weights'."""
 
 _MOST_REFITS = 10
-_INSIDE = (0.1, 0.9)  # no step ends nearer to one of two ends
 
 Point = tuple[float, float]
 
@@ -196,7 +196,7 @@ def _point_rows(
         label=f"LW at scale {point[0]:g}, shift {point[1]:g}",
         warm_start=None if (alpha == 1).all() else unweighted.draws.warm_start(),
     )
-    scalar, refits = scalar_fit(session, vector, unweighted.bounds.overall)
+    scalar, refits = scalar_fit(session, vector)
     row_of = (session, model, n_synthetic)
     return [
         _table_row(*row_of, "LW", point, vector),
@@ -204,65 +204,32 @@ def _point_rows(
     ]
 
 
-def scalar_fit(
-    session: FitSession, vector: PosteriorFit, unweighted_bound: float
-) -> tuple[PosteriorFit, int]:
+def scalar_fit(session: FitSession, vector: PosteriorFit) -> tuple[PosteriorFit, int]:
     """Scalar-weighted fit whose Lipschitz bound is near that of `vector`, not above it; number of
     refits. All refits start from one state: from unlike ones the bound jumps by several per
     cent."""
-    wanted = vector.bounds.overall
-    start = vector.draws.warm_start()
-    best: PosteriorFit | None = None
-    weights = _weights(wanted=wanted, unweighted=unweighted_bound)
-    weight = next(weights)
-    for refit in range(1, _MOST_REFITS + 1):
-        fit = session.fit(
+    wanted, start = vector.bounds.overall, vector.draws.warm_start()
+
+    def fit_at(weight: float) -> PosteriorFit:
+        return session.fit(
             np.full(session.bound.n, weight),
             label=f"scalar weight {weight:.4g}",
-            warm_start=start,
+            warm_start=None if weight == 1 else start,
         )
-        bound = fit.bounds.overall
-        if bound <= wanted and (best is None or bound > best.bounds.overall):
-            best = fit
-        if best is not None and (best.bounds.overall > NEAR * wanted or weight >= 1):
-            return best, refit
-        tried, weight = weight, weights.send(bound)
-    if best is None:
+
+    search = Search(
+        lambda weight: fit_at(weight).bounds.overall if weight else 0.0,
+        limits=(0.0, 1.0), setting="the scalar weight", most=_MOST_REFITS,
+    )  # fmt: skip
+    try:
+        weight = search.largest_within(wanted, (1 - NEAR) * wanted)
+    except InvalidInput:
         raise SamplingError(
             f"no scalar weight that costs at most {wanted:.4g} was found in {_MOST_REFITS} "
-            f"refits, down to {tried:.2g}: give more draws, or leave out that scale and shift"
-        )
-    return best, _MOST_REFITS
-
-
-def _weights(*, wanted: float, unweighted: float) -> Generator[float, float, None]:
-    """Weights to try, the next one for the bound that is sent of the last. While all cost too much
-    steps double at least: where the posterior is nearly the prior, a smaller weight widens it and
-    the bound hardly falls. Between two ends: a line in logarithms of both."""
-    aim, step = (1 + NEAR) / 2 * wanted, 1.0
-    weight = min(1.0, wanted / unweighted)
-    low: tuple[float, float] | None = None  # weight and bound
-    high = (1.0, unweighted)
-    while True:
-        bound = yield weight
-        if bound <= wanted:
-            low = weight, bound
-        else:
-            high = weight, bound
-        if low is None:
-            step = min(aim / bound, step**2)
-            weight *= step
-        else:
-            weight = _between(low, high, aim)
-
-
-def _between(low: tuple[float, float], high: tuple[float, float], aim: float) -> float:
-    """Weight between two at which a bound that is straight in logarithms is `aim`."""
-    if low[1] <= 0:
-        return (low[0] + high[0]) / 2
-    part = np.log(aim / low[1]) / np.log(high[1] / low[1])
-    share = float(np.clip(part, *_INSIDE))
-    return low[0] * float((high[0] / low[0]) ** share)
+            f"refits, down to {min(filter(None, search.tried)):.2g}: give more draws, or leave out "
+            "that scale and shift"
+        ) from None
+    return fit_at(weight), sum(0 < tried < 1 for tried in search.tried)
 
 
 def _table_row(
