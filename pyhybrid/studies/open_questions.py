@@ -132,8 +132,8 @@ def _nearer(better: str, worse: str, setting: str) -> Callable[[pd.DataFrame], F
 
 
 _TAIL = (
-    "the few records of the upper tail have low count weights: the mean falls to .066 of .144, and 2 % "
-    "of the records meet the cap; it is the weights and not the cap"
+    "the few records of the upper tail have low count weights: the mean falls to .066 of .144, and "
+    "2 % of the records meet the cap; it is the weights and not the cap"
 )
 _OVER = {_LIPSCHITZ: "Lipschitz weights", _UNWEIGHTED: "weights of 1"}
 
@@ -225,6 +225,12 @@ def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 _OFF, _FAR = "mean off, %", 5.0
 
 
+_REGION = (
+    "the region about the reference's center ends at 10 of its posterior deviations, here at 16 % of "
+    "the mean; with region=40 the mean is off by 4 % (+ 50 %) and 2 % (- 25 %), of 3 databases"
+)
+
+
 def _keeps_the_mean(name: str, setting: str) -> Callable[[pd.DataFrame], Found]:
     """Whether the mean is off by less than 5 %."""
 
@@ -232,7 +238,7 @@ def _keeps_the_mean(name: str, setting: str) -> Callable[[pd.DataFrame], Found]:
         row = row_of(summary, setting, name, _OFF)
         met = mean_of(summary, setting, name, _MET)
         text = f"{row['mean']:.1f} % ± {row['mc_error']:.1g}; {met:.0f} % of records at the cap"
-        if abs(row["mean"] - _FAR) <= 2 * row["mc_error"]:
+        if not abs(row["mean"] - _FAR) > 2 * row["mc_error"]:
             return text, None
         return text, bool(row["mean"] < _FAR)
 
@@ -260,7 +266,8 @@ STUDY_L = Study(
     claims=(
         *(
             Claim(text=f"drift: {setting}; {name}, the mean is kept", by="ours",
-                  check=_keeps_the_mean(name, setting), threshold=f"off by less than {_FAR:g} %")
+                  check=_keeps_the_mean(name, setting), threshold=f"off by less than {_FAR:g} %",
+                  experiment=_REGION if "50" in setting or "-" in setting else "")
             for name, settings in ((_BY_SIZE, ["none"]), (_BY_MOVEMENT, _DRIFTS))
             for setting in settings
         ),
