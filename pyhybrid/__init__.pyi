@@ -20,6 +20,7 @@ from .core.errors import PyhybridError as PyhybridError
 from .core.errors import SamplingError as SamplingError
 from .core.errors import SaveFailed as SaveFailed
 from .core.errors import SourceFailed as SourceFailed
+from .measures.leave_one_out import leave_one_out_loss as leave_one_out_loss
 from .mechanisms import Censored as Censored
 from .mechanisms import ClippedScores as ClippedScores
 from .mechanisms import CountWeighted as CountWeighted

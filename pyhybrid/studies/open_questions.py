@@ -226,8 +226,8 @@ _OFF, _FAR = "mean off, %", 5.0
 
 
 _REGION = (
-    "the region about the reference's center ends at 10 of its posterior deviations, here at 16 % of "
-    "the mean; with region=40 the mean is off by 4 % (+ 50 %) and 2 % (- 25 %), of 3 databases"
+    "the region about the reference's center ends at 10 of its posterior deviations, here at 16 % "
+    "of the mean; with region=40 the mean is off by 4 % (+ 50 %) and 2 % (- 25 %), of 3 databases"
 )
 
 

@@ -1,3 +1,19 @@
+test_that("the loss of a conjugate model is found", {
+  skip_if_not_installed("loo")
+  set.seed(2)
+  y <- c(rpois(60, 5), 14)
+  shape <- 1 + sum(y)
+  rate <- 0.1 + length(y)
+  theta <- rgamma(20000, shape, rate)
+  loss <- leave_one_out_loss(outer(log(theta), y) - theta)
+  for (i in c(1, 61)) {
+    exact <- dgamma(theta, shape, rate, log = TRUE) -
+      dgamma(theta, shape - y[i], rate - 1, log = TRUE)
+    expect_lt(abs(loss$by_record[i] - max(abs(exact))), 0.05)
+  }
+  expect_true(all(loss$by_record <= loss_ranges(outer(log(theta), y) - theta)$by_record))
+})
+
 test_that("no number is below its exact value, and what is exact stays", {
   set.seed(4)
   for (i in 1:300) {
