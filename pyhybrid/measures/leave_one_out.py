@@ -99,9 +99,7 @@ def _smoothed_log_sum(log_ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
     if n_draws < _FEWEST_DRAWS:
         return np.asarray(logsumexp(log_ratios, axis=0)), np.full(n, np.inf)
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of its next version, and of k
+        warnings.simplefilter("ignore")  # of its next version, and of k
         import arviz
 
         smoothed, k = arviz.psislw(log_ratios.T)

@@ -458,12 +458,16 @@ def reproduction_page(
     )  # fmt: skip
 
 
+_PAPERS = "ABCDEFGHI"
+
+
 def _counts(lines: Sequence[Reproduced]) -> dict[str, list[int]]:
-    """Lines by verdict of each study, of all but J, whose lines are nearly half, and of J."""
+    """Lines by verdict of each study, of A to I together, and of the others: J, whose lines are
+    nearly half, and K and L, whose questions are ours."""
     of_study: dict[str, list[int]] = {}
     for name in dict.fromkeys(line.study for line in lines):
         verdicts = [line.verdict for line in lines if line.study == name]
         of_study[name] = [verdicts.count(verdict) for verdict in VERDICTS]
-    last = {name: of_study.pop(name) for name in list(of_study) if name.startswith("J")}
+    last = {name: of_study.pop(name) for name in list(of_study) if name[0] not in _PAPERS}
     together = [sum(column) for column in zip(*of_study.values(), strict=True)]
-    return of_study | ({"all but J": together} if of_study else {}) | last
+    return of_study | ({"A to I": together} if of_study else {}) | last

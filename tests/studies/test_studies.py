@@ -314,6 +314,6 @@ def test_a_study_says_which_program_it_ran(tmp_path: Path) -> None:
                   check=lambda summary: ("found", False))  # fmt: skip
     page = reproduction_page({"A": replace(study, claims=(claim,))}, summaries, "here")
     assert "| A, published | all is well |" in page
-    assert "| all but J | 0 | 2 | 0 | 0 |" in page
+    assert "| A to I | 0 | 2 | 0 | 0 |" in page
     with pytest.raises(InvalidInput, match="holds results of options"):
         run_study(study, out=tmp_path / "default", replicates=1, program="published", **_options())
