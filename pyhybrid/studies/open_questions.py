@@ -229,8 +229,8 @@ _BEYOND = ("mean + 50 %", "mean - 25 %", "a third at twice the mean")
 _SIZE_OF_A_TERM = "a count's log-likelihood is -3.7 here, M is 3.5"
 _REGION = (
     "the region about the reference's center ends at 10 of its posterior deviations, here at 16 % "
-    "of the mean; with region=40 the mean is off by 4 % (+ 50 %), 2 % (- 25 %) and 5 % (a third), of "
-    "3 databases"
+    "of the mean; with region=40 the mean is off by 4 % (+ 50 %), 2 % (- 25 %) and 5 % (a third), "
+    "of 3 databases"
 )
 
 
