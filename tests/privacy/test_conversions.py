@@ -110,7 +110,7 @@ def test_public_part_lacks_what_the_owner_keeps() -> None:
 
 def test_dict_round_trip_through_json_and_what_is_no_charge_is_refused() -> None:
     for original in (
-        charge(cap=2.5, draw_quantile=0.99, converged=False),
+        charge(cap=2.5, draw_quantile=0.99, converged=False, unit="person"),
         compose_charges([charge(), charge()], mechanism="x"),
         PrivacyCharge.strict(mechanism="x", mu=0.2, delta=1e-6, relation="replace"),
     ):

@@ -66,7 +66,7 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
 
 def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     """120 records in 250 cells, noise of 10: without it, the control, one cell can hold all."""
-    off, domain = np.zeros((20, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
+    off, domain = np.zeros((4, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
     known = np.append(np.round(117 * stats.norm(185, 20).pdf(np.arange(250))), 3.0)
     for seed, known_too in np.ndindex(off.shape):
         noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
