@@ -47,11 +47,6 @@ MODELS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_simulated_outcomes(monkeypatch):
-    monkeypatch.setattr(clipped_scores, "_SIMULATED", 1500)
-
-
 def seen_sums(monkeypatch, mechanism, table):
     """What a release tells the noise: each sum and its sensitivity, under one outcome of it."""
     seen, rng = [], np.random.default_rng(9)
