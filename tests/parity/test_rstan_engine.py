@@ -1,7 +1,6 @@
 """The rstan engine against the embedded one, and R's numbers from Python's draws and back."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -18,7 +17,6 @@ from pyhybrid.engines import rstan as rstan_module
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from tests.monte_carlo import assert_draws_near
-from tests.parity.golden import assert_same
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
@@ -60,39 +58,6 @@ def test_posterior_means_agree_within_monte_carlo_error(model: str, rstan: Engin
     assert one.parameters == two.parameters
     watched = [name for name in ("beta", "sigma_beta", "phi", "tau") if name in one.variables]
     assert_draws_near(one.variables, two.variables, watched)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("source", [EmbeddedEngine, RStanEngine])
-def test_each_language_reads_the_others_draws_alike(
-    model: str, source: type[Engine], rstan: Engine, r: Callable[..., Any]
-) -> None:
-    log_lik = _fit(model, source).flat("log_lik")
-    alpha = np.linspace(0, 1, log_lik.shape[1])
-    for q in (1.0, 0.9):
-        bounds = ph.lipschitz_bounds(log_lik, alpha, draw_quantile=q)
-        in_r = r("lipschitz_bounds", log_lik=log_lik, alpha=alpha, draw_quantile=q)
-        assert_same(in_r["by_record"], bounds.by_record, relative=1e-10)
-        assert_same(in_r["overall"], bounds.overall, relative=1e-10)
-        assert_same(in_r["kept_draws"], bounds.kept_draws)
-        weights = ph.lipschitz_weights(log_lik, scale=0.9, shift=0.05, draw_quantile=q)
-        other = r("lipschitz_weights", log_lik=log_lik, scale=0.9, shift=0.05, draw_quantile=q)
-        assert_same(other, weights, relative=1e-10)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_python_computes_the_log_lik_that_rstan_wrote(model: str, rstan: Engine) -> None:
-    """The log_lik of the Stan program is the density of scipy at the same draws."""
-    from scipy import stats
-
-    draws, data = _fit(model, RStanEngine), _data(model)
-    mu = np.exp(draws.flat("beta") @ data["X"].T)
-    if model.startswith("poisson"):
-        expected = stats.poisson.logpmf(data["y"], mu)
-    else:
-        phi = draws.flat("phi")[:, None]
-        expected = stats.nbinom.logpmf(data["y"], phi, phi / (phi + mu))
-    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-7)
 
 
 def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
