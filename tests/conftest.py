@@ -122,8 +122,13 @@ SHORT_FITS = frozenset((
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
     "tests/audits/test_enumeration.py::test_censored_likelihood_is_strict",
+    "tests/audits/test_programs.py::test_programs_keep_to_their_cap",
     "tests/cli/test_whole_table.py::test_a_reference_stands_for_types",
     "tests/cli/test_whole_table.py::test_one_cell_changes_how_no_other_is_read",
+    "tests/mechanisms/test_clipped_scores.py"
+    "::test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity",
+    "tests/mechanisms/test_noisy_marginals.py"
+    "::test_no_record_moves_all_tables_by_more_than_the_price",
     "tests/measures/test_combining.py::test_vectors_are_combined_element_by_element",
     "tests/models/test_coefficients.py::test_the_target_is_the_documented_posterior",
     "tests/models/test_contract.py::test_log_likelihood_of_numpy_stan_and_scipy",

@@ -24,7 +24,7 @@ from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
-SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
+SHORT = SamplerSettings(chains=4, warmup=300, draws=600, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
 PROGRAM = """
 data {
