@@ -130,6 +130,7 @@ EVERY_FOURTH = frozenset((
     "tests/mechanisms/test_noisy_marginals.py"
     "::test_no_record_moves_all_tables_by_more_than_the_price",
     "tests/measures/test_combining.py::test_vectors_are_combined_element_by_element",
+    "tests/measures/test_tables.py::test_null_of_partial_synthesis_is_paired",
     "tests/models/test_coefficients.py::test_the_target_is_the_documented_posterior",
     "tests/models/test_contract.py::test_log_likelihood_of_numpy_stan_and_scipy",
     "tests/models/test_contract.py::test_replicates_have_the_models_law",
@@ -278,7 +279,8 @@ def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Pages without drawing, where a test does not look at pictures: half of a report's time."""
     drawn = request.node.get_closest_marker("pictures") is not None
     full = os.environ.get("PYHYBRID_SNIPPETS") == "full"
-    if drawn or full or _room(request.node) not in (*ROOMS_OF_NORMAL_DRAWS, "docs"):
+    rooms = (*ROOMS_OF_NORMAL_DRAWS, "docs", "models", "mechanisms", "masking")
+    if drawn or full or _room(request.node) not in rooms:
         return
 
     def savefig(figure: Figure, file: Any, **_: Any) -> None:

@@ -69,7 +69,7 @@ def test_correlations_integrated_out_leave_a_radius_and_independent_cosines(eta:
 
         return float(np.log(integrate.quad(density, -1, 1, limit=400, epsabs=1e-13)[0]))
 
-    for w in np.array([[0.3, -0.4], [1.5, 1.0], [0.1, 2.0], [-2.5, -2.0]]):
+    for w in np.array([[0.3, -0.4], [-2.5, -2.0]]):
         assert abs(_log_prior_of_ratios(w, eta) - over_correlation(w)) < 1e-5
         # What it would be, were eta another: the check can tell.
         assert abs(_log_prior_of_ratios(w, eta + 2) - over_correlation(w)) > 1e-3

@@ -115,7 +115,7 @@ REFERENCES = _references()
 def by_quadrature(case: Reference, alpha: FloatArray, cap: float | None) -> list[tuple[float, ...]]:
     """Mean and sd of each parameter: a coarse grid, then a fine one where the mass is."""
     box = case.box
-    for points in (80, 240) if len(box) > 1 else (4000, 4000):
+    for points in (80, 240) if len(box) > 1 else (1200, 1200):
         axes = [np.linspace(low, high, points) for low, high in box]
         grids = np.meshgrid(*axes, indexing="ij")
         if len(grids) == 1:
