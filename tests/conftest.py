@@ -39,6 +39,9 @@ from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
+from pyhybrid.mechanisms import clipped_scores
+from pyhybrid.mechanisms.accounting import local_loss
+from pyhybrid.mechanisms.mechanism import REFITS
 from pyhybrid.rbridge import session
 from tests.normal_draws import normal_draws
 
@@ -85,7 +88,7 @@ def rstan(r: Callable[..., Any]) -> RStanEngine:
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
-    "models/test_calibration_by_simulation.py", "docs/test_gauntlet.py", "audits/test_noise.py",
+    "models/test_quadrature.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
     "tests/test_distribution.py", "parity/test_synthesize.py", "cli/test_own_program.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
@@ -99,9 +102,7 @@ ROOMS_OF_NORMAL_DRAWS = (
     "releases", "reports", "cli", "security", "tables", "comparing",
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
-_QUADRATURE = (
-    "tests/models/test_calibration_by_simulation.py::test_posterior_moments_meet_quadrature"
-)
+_QUADRATURE = "tests/models/test_quadrature.py::test_posterior_moments_meet_quadrature"
 _MODELS = ("poisson", "bernoulli", "negative_binomial", "beta", "beta_regression", "normal")
 SHORT_FITS = frozenset((
     "tests/engines/test_engines.py::test_draws_follow_the_target",
@@ -111,8 +112,7 @@ SHORT_FITS = frozenset((
     "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
     "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",
     "tests/mechanisms/test_centered.py::test_chains_agree_with_the_grid",
-    "tests/mechanisms/test_mechanisms.py::test_lipschitz_weights_follow_the_unweighted_fit",
-    "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature[0.4]",
+    "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature",
     "tests/mechanisms/test_reference_records.py::test_on_other_records_it_is_strict",
     "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
     "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
@@ -122,9 +122,15 @@ SHORT_FITS = frozenset((
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
     "tests/audits/test_enumeration.py::test_censored_likelihood_is_strict",
+    "tests/audits/test_programs.py::test_programs_keep_to_their_cap",
     "tests/cli/test_whole_table.py::test_a_reference_stands_for_types",
     "tests/cli/test_whole_table.py::test_one_cell_changes_how_no_other_is_read",
+    "tests/mechanisms/test_clipped_scores.py"
+    "::test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity",
+    "tests/mechanisms/test_noisy_marginals.py"
+    "::test_no_record_moves_all_tables_by_more_than_the_price",
     "tests/measures/test_combining.py::test_vectors_are_combined_element_by_element",
+    "tests/measures/test_tables.py::test_null_of_partial_synthesis_is_paired",
     "tests/models/test_coefficients.py::test_the_target_is_the_documented_posterior",
     "tests/models/test_contract.py::test_log_likelihood_of_numpy_stan_and_scipy",
     "tests/models/test_contract.py::test_replicates_have_the_models_law",
@@ -213,6 +219,17 @@ def _started_r() -> Any:
     return _start_r()
 
 
+_candidates = local_loss.candidates
+
+
+def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
+    """Two refits where a test asks for no number: ten are eleven fits for each release."""
+    return _candidates(deviations, sizes, 2 if k == REFITS else k)
+
+
+if os.environ.get("PYHYBRID_SNIPPETS") != "full":
+    local_loss.candidates = _two_of_ten
+    clipped_scores._SIMULATED = 1500  # scores of outcomes in a round; 40,000 take most of its time
 EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
 session.start_r = rbridge.start_r = _started_r
 
@@ -262,7 +279,8 @@ def _blank_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Pages without drawing, where a test does not look at pictures: half of a report's time."""
     drawn = request.node.get_closest_marker("pictures") is not None
     full = os.environ.get("PYHYBRID_SNIPPETS") == "full"
-    if drawn or full or _room(request.node) not in (*ROOMS_OF_NORMAL_DRAWS, "docs"):
+    rooms = (*ROOMS_OF_NORMAL_DRAWS, "docs", "models", "mechanisms", "masking")
+    if drawn or full or _room(request.node) not in rooms:
         return
 
     def savefig(figure: Figure, file: Any, **_: Any) -> None:

@@ -251,15 +251,3 @@ def test_live_compile_and_sample(cmdstan: None, visits: pd.DataFrame) -> None:
     )
     assert diagnose(reference, quantities=bound.monitored(reference)).converged
     assert_draws_near(reference.variables, embedded.variables, ("beta", "phi"))
-
-
-@pytest.mark.samples
-def test_live_log_lik_is_numpys(cmdstan: None, visits: pd.DataFrame) -> None:
-    for model in (ph.NegativeBinomial("visits ~ age"), ph.Poisson("visits ~ region")):
-        bound = model.bind(visits)
-        data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-        draws = CmdStanEngine().sample(
-            bound.program, data, seed=1, settings=SamplerSettings(chains=2, warmup=50, draws=20)
-        )
-        ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-        np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=1e-10)

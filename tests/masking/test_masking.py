@@ -364,7 +364,9 @@ def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: A
     release = imputation(masks=masks(frame)).release_from(fit)
     release.save(tmp_path / "a", report=False, ids="note")
     run = tmp_path / "a/confidential/run.json"
-    run.write_text(run.read_text().replace('"masked"', '"other"'))
+    run.write_text(run.read_text().replace('"format": 2', '"format": 99'))
+    refuses("of format 2: found .*99", ph.masking.MaskedRelease.load, tmp_path / "a")
+    run.write_text(run.read_text().replace("99", "2").replace('"masked"', '"other"'))
     with pytest.raises(InvalidInput, match="must hold a masked release of format 2: found 'other'"):
         ph.masking.MaskedRelease.load(tmp_path / "a")
     with pytest.raises(InvalidInput, match="must be empty or new"):

@@ -111,6 +111,7 @@ def test_null_of_partial_synthesis_is_paired(classifier: str) -> None:
     assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / np.sqrt(40) + 0.02
 
 
+@pytest.mark.long
 def test_null_of_cart_is_right_in_mean() -> None:
     rng = np.random.default_rng(8)
     found = []

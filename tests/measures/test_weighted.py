@@ -130,9 +130,8 @@ def test_whole_weights_of_tables_are_repeated_records() -> None:
         np.testing.assert_allclose(terms[0][name], terms[1][name], rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_ratios_under_weights_are_near_one_for_a_second_sample(seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def test_ratios_under_weights_are_near_one_for_a_second_sample() -> None:
+    rng = np.random.default_rng(1)
     pmse_ratios, table_ratios = [], []
     for _ in range(60):
         first, second = (

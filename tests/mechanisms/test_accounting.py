@@ -1,5 +1,6 @@
 """What local releases are charged: three accountings, held against what is left out by hand."""
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,8 @@ from pyhybrid.privacy.conversions import (
     epsilon_of_bound,
     epsilon_of_mu,
     epsilon_of_range,
-    mu_of_epsilon,
 )
-from pyhybrid.privacy.refits import MARGIN, refit_of
+from pyhybrid.privacy.refits import refit_of
 from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
 
@@ -170,13 +170,6 @@ def test_sets_compose_by_squares_and_replacing_doubles(session: FitSession) -> N
     assert four.epsilon < 0.6 * 4 * one.epsilon, "the control: sets do not cost their sum"
 
 
-def test_a_person_is_charged_for_all_rows(session: FitSession) -> None:
-    person = released(session, ph.Unweighted(MODEL, unit="person"))
-    row = released(session, ph.Unweighted(MODEL))
-    assert person.charge.epsilon > row.charge.epsilon
-    assert person.confidential.loss.ranges.size == counts()["person"].nunique()
-
-
 def test_delta_must_be_below_one_over_the_units_before_anything_is_fitted() -> None:
     fresh, own = open_session(MODEL.bind(counts()), **OPTIONS), {"accounting": "gaussian"}
     units = counts()["person"].nunique()
@@ -217,6 +210,8 @@ def test_a_record_that_alone_informs_a_coefficient_is_refused_before_any_fit() -
 
 
 def test_numbers_of_refits_are_even() -> None:
+    for made in (ph.Unweighted.release, ph.Unweighted.release_from, ph.mechanisms.meet_epsilon):
+        assert inspect.signature(made).parameters["refits"].default == 10
     fresh = open_session(MODEL.bind(counts()), **OPTIONS)
     refuses("refits must be even", released, fresh, ph.Unweighted(MODEL), refits=3)
     refuses("refits must be", released, fresh, ph.Unweighted(MODEL), refits=-2)
@@ -239,9 +234,3 @@ def test_censored_is_charged_its_cap_whatever_the_accounting(
     assert (release.charge.epsilon, release.charge.mu) == (40.0, None)
     assert release.confidential.loss is None
     assert "accounting" not in mechanism.describe()
-
-
-def test_the_margin_is_on_refits_alone(session: FitSession) -> None:
-    loss = released(session, ph.Unweighted(MODEL)).confidential.loss
-    assert loss.change == MARGIN * max(refit.loss for refit in loss.refits)
-    assert loss.mu == max(loss.deviations.max(), mu_of_epsilon(loss.change, loss.delta))

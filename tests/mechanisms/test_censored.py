@@ -298,15 +298,6 @@ def test_inner_mechanisms_have_the_model_and_calibrations_are_not_shown(
     assert "calibration" not in repr(ph.Censored(calibration=calibration))
 
 
-def test_calibrated_statements_say_what_the_calibration_needs(calibration: Calibration) -> None:
-    release = ph.Censored(calibration=calibration, check_modes=False).release(
-        outcomes(3), **OPTIONS
-    )
-    assert "The owner states that the reference holds no record that" in release.statement
-    assert "records that the calibration was made from" in release.statement
-    assert "have 6 decimals, a number fixed" in release.statement
-
-
 @pytest.mark.parametrize(("make", "message"), [
     (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
     (lambda c: ph.Censored(MODEL, epsilon=0), "epsilon must be above 0"),

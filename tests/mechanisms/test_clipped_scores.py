@@ -47,11 +47,6 @@ MODELS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def few_simulated_outcomes(monkeypatch):
-    monkeypatch.setattr(clipped_scores, "_SIMULATED", 3000)
-
-
 def seen_sums(monkeypatch, mechanism, table):
     """What a release tells the noise: each sum and its sensitivity, under one outcome of it."""
     seen, rng = [], np.random.default_rng(9)
@@ -77,18 +72,16 @@ def test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity(monkeypatch, o
     points, covariance, number of rounds, and the released column with its dtype."""
     mechanism = ph.ClippedScores(MODELS[outcome], epsilon=1, relation=relation)
     table = survey().astype({outcome: object})
-    base, fit, drawn = seen_sums(monkeypatch, mechanism, table)
-    absent = table.copy()
-    absent.loc[11, outcome] = "none"  # nothing that a model takes; of some a missing value is
+    compared = table.copy()
+    if relation == "remove":
+        compared.loc[11, outcome] = "none"  # nothing that a model takes; of some a missing value is
+    before, fit, drawn = seen_sums(monkeypatch, mechanism, compared)
     for cell in ODD:
         other = table.copy()
         other.at[11, outcome] = cell
-        compared = table if relation == "replace" else absent
-        before = seen_sums(monkeypatch, mechanism, compared)[0]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             after, fit_after, drawn_after = seen_sums(monkeypatch, mechanism, other)
-        assert len(before) == len(after) == len(base)
         for (one, size, mu), (two, size_two, mu_two) in zip(before, after, strict=True):
             assert (size, mu) == (size_two, mu_two)
             assert sum(int(v) ** 2 for v in one - two) <= size**2
@@ -253,9 +246,9 @@ def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
     assert "| sex[T.m] |" in statement
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_estimates_are_near_the_truth_by_their_own_errors(seed):
-    """10 seeds; with a large epsilon the estimate is that of the whole table, within its error."""
+    """With a large epsilon the estimate is that of the whole table, within its error."""
     rng = np.random.default_rng(seed)
     n = 4000
     table = pd.DataFrame({"x": rng.normal(size=n)})
@@ -371,15 +364,6 @@ def test_strange_tables_end_in_a_release_or_one_line(table):
         return
     assert release.synthetic[0]["visits"].dtype == np.int64
     assert (release.synthetic[0]["visits"] >= 0).all()
-
-
-def test_charges_add_by_squares():
-    table = survey(3000)
-    charges = [ph.ClippedScores(MODELS["visits"], epsilon=1).release(table).charge] * 4
-    together = ph.arrays.compose(charges)
-    assert together == pytest.approx(
-        ph.arrays.epsilon_of_mu(2 * mu_of_epsilon(1, 1e-6), 1e-6), rel=1e-5
-    )
 
 
 def chain(n=3000, seed=2):

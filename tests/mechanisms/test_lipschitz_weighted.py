@@ -13,6 +13,7 @@ pytestmark = pytest.mark.samples
 OPTIONS = fit_options(chains=4, warmup=300, draws=300, seed=3)
 MODEL = ph.Poisson("y ~ 1")
 RISKS = {
+    "size": lambda log_lik: np.abs(log_lik).max(axis=0),
     "range": lambda log_lik: np.ptp(log_lik, axis=0),
     "deviation": lambda log_lik: log_lik.std(axis=0, ddof=1),
 }
@@ -35,18 +36,22 @@ def _log_lik(session: FitSession) -> np.ndarray:
 
 @pytest.mark.parametrize("risk", RISKS)
 def test_weights_are_the_map_of_the_unweighted_draws(risk: str, session: FitSession) -> None:
-    mechanism = ph.LipschitzWeighted(MODEL, risk=risk, scale=0.8)
+    mechanism = ph.LipschitzWeighted(MODEL, risk=risk, scale=0.8, shift=-0.05)
     log_lik = _log_lik(session)
     f = RISKS[risk](log_lik)
-    expected = 0.8 * (1 - (f - f.min()) / (f.max() - f.min()))
+    expected = (0.8 * (1 - (f - f.min()) / (f.max() - f.min())) - 0.05).clip(0, 1)
     fit = mechanism.fit(session).fit
     np.testing.assert_allclose(fit.alpha, expected, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(
-        fit.alpha, ph.lipschitz_weights(log_lik, risk=risk, scale=0.8), rtol=1e-9, atol=1e-12
+        fit.alpha,
+        ph.lipschitz_weights(log_lik, risk=risk, scale=0.8, shift=-0.05),
+        rtol=1e-9,
+        atol=1e-12,
     )
     assert fit.alpha[-1] == 0
-    control = ph.LipschitzWeighted(MODEL, scale=0.8).fit(session).fit.alpha
-    assert np.abs(control - fit.alpha).max() > 0.01, "by size the weights are others"
+    other = "size" if risk != "size" else "range"
+    control = ph.LipschitzWeighted(MODEL, risk=other, scale=0.8, shift=-0.05)
+    assert np.abs(control.fit(session).fit.alpha - fit.alpha).max() > 0.01, "by another risk"
 
 
 @pytest.mark.parametrize("risk", RISKS)

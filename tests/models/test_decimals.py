@@ -36,7 +36,7 @@ def _released(model: Any, table: pd.DataFrame) -> ph.Release:
     return mechanism.release(table, **FAST)
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
     """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon. Decimals
     that are given are the same for both."""

@@ -183,14 +183,6 @@ def test_labels_that_switch_are_not_reported() -> None:
     assert diagnose(draws, None, {"sigma": switched["sigma"]}).max_rhat > 1.5
 
 
-@pytest.mark.normal_draws
-def test_monitored_densities_are_densities() -> None:
-    fit, bound = _fit(2), _mixture().bind(_two_components(150))
-    found = bound.monitored(fit.draws)["log_density"]
-    assert found.shape == (4, fit.draws.n_draws // 4, 28)
-    assert np.isfinite(found).all()
-
-
 def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     table = _two_components()
     X = np.column_stack([np.ones(300), table["x"]])
@@ -210,7 +202,7 @@ def test_refits_start_from_a_fit_with_empty_variables() -> None:
     """Re-weighting hands the last draws on; one component has no ratios to hand on."""
     release = ph.LipschitzWeighted(
         ph.NormalRegression("y ~ x"), reweighting=ph.mechanisms.Reweighting(recursive=False)
-    ).release(_two_components(), seed=1, engine="embedded")
+    ).release(_two_components(), seed=1, engine="embedded", settings=SHORT, refits=0)
     assert len(release.reweighted.steps) >= 1
 
 
@@ -246,14 +238,6 @@ def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
     assert ph.arrays.epsilon_of_bound(
         release.charge.bound, n_draws_released=2, relation="replace", density_above_one=True
     ) == pytest.approx(replaced)
-
-
-def test_the_unit_moves_the_log_scale_by_a_constant(incomes: pd.DataFrame) -> None:
-    one, thousand = (
-        ph.NormalRegression("income ~ 1", transform="log", unit=unit).bind(incomes).design.y
-        for unit in (1, 1000)
-    )
-    np.testing.assert_allclose(one - thousand, np.log(1000))
 
 
 def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
@@ -295,15 +279,6 @@ def test_replicates_never_overflow(name: str) -> None:
     assert np.isfinite(made).all()
     assert made.max() == LARGEST
     assert made.min() == (1 if name == "log" else -LARGEST)
-
-
-def test_the_description_says_what_the_density_is_of() -> None:
-    model = ph.MixtureRegression("y ~ x", n_components=5, transform="log")
-    assert model.describe() == {
-        "model": "MixtureRegression", "formula": "y ~ x", "transform": "log", "unit": 1.0,
-        "min_sd": 0.0, "density": "of log(y / 1), Jacobian left out", "decimals": None,
-        "n_components": 5,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "message"), [

@@ -1,6 +1,8 @@
-"""The papers' own programs beside the built-in ones: same log-likelihood, same posterior."""
+"""The papers' own programs beside the built-in ones: same log-likelihood, weighted; releases.
 
-from dataclasses import replace
+That their posteriors are ours is in tests/validation/test_published.py.
+"""
+
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,10 @@ import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
-from pyhybrid.fitting.session import open_session
 from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
 from tests.models.targets import AtPoints
-from tests.monte_carlo import assert_near
-from tests.refusals import fails, refuses
+from tests.refusals import refuses
 
 N = 150
 RNG = np.random.default_rng(5)
@@ -96,35 +96,6 @@ def test_a_cap_is_taken_by_the_program_that_is_printed_with_one(name: str) -> No
 
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
-WATCHED = {
-    "poisson": ("beta",), "negative_binomial": ("beta", "reciprocal_phi"),
-    "beta": ("phi", "lambda"), "beta_regression": ("beta", "lambda"),
-}  # fmt: skip
-
-
-@pytest.mark.samples
-@pytest.mark.filterwarnings("ignore:.*did not converge")  # their geometry: a few divergences
-@pytest.mark.parametrize("name", WATCHED)
-def test_the_published_program_and_the_built_in_one_agree(name: str) -> None:
-    """Means and deviations under weights, within Monte Carlo error; with half of the weights the
-    mean of a size, or the deviation of a coefficient, is elsewhere."""
-    found = []
-    for model, alpha in (
-        (MODELS[name], ALPHA), (replace(MODELS[name], program="default"), ALPHA),
-        (replace(MODELS[name], program="default"), ALPHA / 4),
-    ):  # fmt: skip
-        session = open_session(model.bind(TABLE), seed=1, engine="embedded", settings=SHORT,
-                               on_not_converged="warn")  # fmt: skip
-        found.append(session.fit(alpha, label="fit").draws.variables)
-    theirs, ours, wrong = found
-    for key in WATCHED[name]:
-        for place in np.ndindex(theirs[key].shape[2:]):
-            own = (..., *place)
-            assert_near(theirs[key][own], ours[key][own])
-            assert_near(theirs[key][own], ours[key][own], method="sd")
-    key = WATCHED[name][0]
-    place = (...,) if theirs[key].ndim == 2 else (..., 0)
-    fails(AssertionError, "", assert_near, theirs[key][place], wrong[key][place], method="sd")
 
 
 @pytest.mark.samples

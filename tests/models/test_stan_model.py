@@ -24,7 +24,7 @@ from tests.refusals import fails, refuses
 
 pytestmark = pytest.mark.samples
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
-SHORT = SamplerSettings(chains=4, warmup=500, draws=1500, adapt_delta=0.95)
+SHORT = SamplerSettings(chains=4, warmup=300, draws=600, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
 PROGRAM = """
 data {
@@ -129,8 +129,7 @@ def test_the_posterior_is_the_conjugate_one() -> None:
 
 
 @pytest.mark.parametrize("make", [
-    ph.Unweighted, ph.LipschitzWeighted, ph.CountWeighted,
-    lambda m: ph.ScalarWeighted(m, target_epsilon=4), lambda m: ph.Truncated(m, epsilon=6),
+    ph.Unweighted, ph.CountWeighted, lambda m: ph.Truncated(m, epsilon=6),
     lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting(recursive=False)),
 ])  # fmt: skip
 def test_every_weighted_mechanism_releases(make: Any) -> None:
@@ -272,11 +271,6 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
         assert fact in said
 
 
-def test_densities_above_one_contradict_the_flag() -> None:
-    shifted = PROGRAM.replace("poisson_lpmf(y[i] | rate)", "(9.0 + poisson_lpmf(y[i] | rate))")
-    refuses("must be at most 0 where density_above_one=False", _model(shifted).bind, _table())
-
-
 @pytest.mark.parametrize(("change", "message"), [
     (("vector[n] weights;", ""), "must declare weights in its data block"),
     (("log_lik", "loglik"), "must yield log_lik in its generated quantities"),
@@ -292,18 +286,16 @@ def test_densities_above_one_contradict_the_flag() -> None:
     (("log_lik[i] = ", "log_lik[i] = 2 * "), "must multiply each record's"),
     (("vector[n] weights;", "vector[n] weights; real other;"), "does not take the data"),
     (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
+    (("weights[i] * poisson_lpmf(y[i] | rate)", "fmax(-2, weights[i] * poisson_lpmf(y[i] | rate))"),
+     "must multiply each record's"),
+    (("poisson_lpmf(y[i] | rate)", "(9.0 + poisson_lpmf(y[i] | rate))"),
+     "must be at most 0 where density_above_one=False"),
     (("poisson_rng(rate)", "y[i]"), "must not read the confidential outcome"),
     (("poisson_rng(rate)", "max(y) + poisson_rng(rate) + y[1]"), "must not read the confidential"),
 ])  # fmt: skip
 def test_programs_that_break_a_demand_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in PROGRAM
     refuses(message, lambda: _model(PROGRAM.replace(*change)).bind(_table()))
-
-
-def test_a_clipped_term_is_no_weighted_one() -> None:
-    clipped = PROGRAM.replace("weights[i] * poisson_lpmf(y[i] | rate)",
-                              "fmax(-2, weights[i] * poisson_lpmf(y[i] | rate))")  # fmt: skip
-    refuses("must multiply each record's log_lik", _model(clipped).bind, _table())
 
 
 def test_dropped_constants_are_no_fault() -> None:

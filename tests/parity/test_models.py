@@ -1,7 +1,4 @@
-"""Every model on every engine against numpy and R; posterior means between engines.
-
-The count models' means in rstan are in test_rstan_engine.py.
-"""
+"""Every model on every engine against numpy and R; posterior means between engines."""
 
 from collections.abc import Callable
 from functools import cache
@@ -17,13 +14,11 @@ from pyhybrid.validation import posterior
 from pyhybrid.validation.comparison import ARITHMETIC, MONTE_CARLO, Row
 from pyhybrid.validation.posterior import GENERATED
 from tests.conftest import require
-from tests.parity import test_rstan_engine
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 ENGINES = ("embedded", "rstan", "cmdstan")
 SETTINGS = SamplerSettings(chains=2, warmup=200, draws=300, parallel_chains=1)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=50.0, divergent_share=0.01)
-ONLY_HERE = [model for model in GENERATED if model not in test_rstan_engine.MODELS]
 
 
 @cache
@@ -88,7 +83,7 @@ def test_bounds_and_weights_from_each_others_draws(
 
 @pytest.mark.parametrize(
     ("model", "engine"),
-    [*((model, "rstan") for model in ONLY_HERE), *((model, "cmdstan") for model in GENERATED)],
+    [(model, engine) for engine in ("rstan", "cmdstan") for model in GENERATED],
 )
 def test_posterior_means_agree_within_5_standard_errors(
     model: str, engine: str, request: pytest.FixtureRequest

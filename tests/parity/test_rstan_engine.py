@@ -1,7 +1,7 @@
-"""The rstan engine against the embedded one, and R's numbers from Python's draws and back."""
+"""The rstan engine: seeds, progress, what it leaves behind and what it tells. Its draws against the
+other engines': test_models.py."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,92 +13,32 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import rbridge
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
-from pyhybrid.engines import Draws, Engine, SamplerSettings, StanProgram
+from pyhybrid.engines import Engine, SamplerSettings, StanProgram
 from pyhybrid.engines import rstan as rstan_module
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from tests.monte_carlo import assert_draws_near
-from tests.parity.golden import assert_same
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 SETTINGS = SamplerSettings(chains=4, warmup=600, draws=500, parallel_chains=1)
-MODELS = {
-    "poisson": (ph.Poisson, lambda rng, mu: rng.poisson(mu)),
-    "negative_binomial": (
-        ph.NegativeBinomial,
-        lambda rng, mu: rng.negative_binomial(3, 3 / (3 + mu)),
-    ),
-}
 
 
 @cache
-def _bound(model: str) -> Any:
+def _bound() -> Any:
     rng = np.random.default_rng(5)
     age = rng.uniform(-1, 1, 120)
-    make, outcome = MODELS[model]
-    y = outcome(rng, np.exp(3 + 0.5 * age))
-    table = pd.DataFrame({"y": y, "age": age})
-    return make("y ~ age").bind(table)
+    table = pd.DataFrame({"y": rng.poisson(np.exp(3 + 0.5 * age)), "age": age})
+    return ph.Poisson("y ~ age").bind(table)
 
 
 @cache
-def _data(model: str) -> dict[str, Any]:
-    bound = _bound(model)
-    alpha = np.linspace(0, 1, bound.n)
-    return dict(bound.stan_data(alpha, emit_log_lik=True))
-
-
-@cache
-def _fit(model: str, engine: type[Engine]) -> Draws:
-    return engine().sample(_bound(model).program, _data(model), seed=9, settings=SETTINGS)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_posterior_means_agree_within_monte_carlo_error(model: str, rstan: Engine) -> None:
-    one, two = _fit(model, EmbeddedEngine), _fit(model, RStanEngine)
-    assert list(one.variables) == list(two.variables)
-    assert one.parameters == two.parameters
-    watched = [name for name in ("beta", "sigma_beta", "phi", "tau") if name in one.variables]
-    assert_draws_near(one.variables, two.variables, watched)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("source", [EmbeddedEngine, RStanEngine])
-def test_each_language_reads_the_others_draws_alike(
-    model: str, source: type[Engine], rstan: Engine, r: Callable[..., Any]
-) -> None:
-    log_lik = _fit(model, source).flat("log_lik")
-    alpha = np.linspace(0, 1, log_lik.shape[1])
-    for q in (1.0, 0.9):
-        bounds = ph.lipschitz_bounds(log_lik, alpha, draw_quantile=q)
-        in_r = r("lipschitz_bounds", log_lik=log_lik, alpha=alpha, draw_quantile=q)
-        assert_same(in_r["by_record"], bounds.by_record, relative=1e-10)
-        assert_same(in_r["overall"], bounds.overall, relative=1e-10)
-        assert_same(in_r["kept_draws"], bounds.kept_draws)
-        weights = ph.lipschitz_weights(log_lik, scale=0.9, shift=0.05, draw_quantile=q)
-        other = r("lipschitz_weights", log_lik=log_lik, scale=0.9, shift=0.05, draw_quantile=q)
-        assert_same(other, weights, relative=1e-10)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_python_computes_the_log_lik_that_rstan_wrote(model: str, rstan: Engine) -> None:
-    """The log_lik of the Stan program is the density of scipy at the same draws."""
-    from scipy import stats
-
-    draws, data = _fit(model, RStanEngine), _data(model)
-    mu = np.exp(draws.flat("beta") @ data["X"].T)
-    if model.startswith("poisson"):
-        expected = stats.poisson.logpmf(data["y"], mu)
-    else:
-        phi = draws.flat("phi")[:, None]
-        expected = stats.nbinom.logpmf(data["y"], phi, phi / (phi + mu))
-    np.testing.assert_allclose(draws.flat("log_lik"), expected, rtol=1e-7)
+def _data() -> dict[str, Any]:
+    bound = _bound()
+    return dict(bound.stan_data(np.linspace(0, 1, bound.n), emit_log_lik=True))
 
 
 def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
     seen: list[tuple[int, int]] = []
     short = replace(SETTINGS, chains=2, warmup=100, draws=50)
-    program, data = _bound("poisson").program, _data("poisson")
+    program, data = _bound().program, _data()
     one = rstan.sample(
         program, data, seed=3, settings=short, progress=lambda done, of: seen.append((done, of))
     )
@@ -114,12 +54,12 @@ def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
 
 
 def test_nothing_confidential_stays_with_r(rstan: Engine) -> None:
-    _fit("poisson", RStanEngine)
+    short = replace(SETTINGS, chains=2, warmup=50, draws=50, parallel_chains=2)
+    rstan.sample(_bound().program, _data(), seed=1, settings=short)  # compiled
     ri = rbridge.start_r()
     folder = ri.evalr("tempdir()")[0]
     before = set(os.listdir(folder))
-    short = replace(SETTINGS, chains=2, warmup=50, draws=50, parallel_chains=2)
-    rstan.sample(_bound("poisson").program, _data("poisson"), seed=1, settings=short)
+    rstan.sample(_bound().program, _data(), seed=1, settings=short)
     assert set(os.listdir(folder)) == before
     assert list(ri.evalr("ls(globalenv())")) == []
 
@@ -128,9 +68,9 @@ def test_what_fails_in_r_is_told_in_rs_words(rstan: Engine) -> None:
     bad = StanProgram(name="bad", text="parameters { real x; }\nmodel { x ~ normal(0, 1) }\n")
     with pytest.raises(SamplingError, match=r"failed on bad: (?s:.)*PARSER EXPECTED: \";\""):
         rstan.sample(bad, {}, seed=1, settings=SETTINGS)
-    less = {name: value for name, value in _data("poisson").items() if name != "y"}
+    less = {name: value for name, value in _data().items() if name != "y"}
     with pytest.raises(SamplingError, match=r"variable does not exist(?s:.)*name=y"):
-        rstan.sample(_bound("poisson").program, less, seed=1, settings=SETTINGS)
+        rstan.sample(_bound().program, less, seed=1, settings=SETTINGS)
 
 
 def test_ctrl_c_ends_sampling(rstan: Engine) -> None:
@@ -140,9 +80,7 @@ def test_ctrl_c_ends_sampling(rstan: Engine) -> None:
     ri = rbridge.start_r()
     before = set(os.listdir(ri.evalr("tempdir()")[0]))
     with pytest.raises(KeyboardInterrupt):
-        rstan.sample(
-            _bound("poisson").program, _data("poisson"), seed=1, settings=SETTINGS, progress=press
-        )
+        rstan.sample(_bound().program, _data(), seed=1, settings=SETTINGS, progress=press)
     # An interrupted rstan leaves R's messages diverted into a file of the chains' messages.
     assert list(ri.evalr("sink.number(type = 'message')")) == [2]
     assert set(os.listdir(ri.evalr("tempdir()")[0])) == before

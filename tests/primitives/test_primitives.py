@@ -141,16 +141,6 @@ def test_form_and_scale_of_a_sum_are_those_of_its_arguments(whole: bool) -> None
     assert told[False][1] == pytest.approx(15), "the control: another form has another scale"
 
 
-def test_randomized_response_by_its_estimator() -> None:
-    truth = np.arange(8000) % 10 < 3
-    answer = randomized_response(truth, epsilon=1.2)
-    p = 1 / (1 + math.exp(-1.2))
-    assert answer.keep_probability == pytest.approx(p, rel=1e-12)
-    kept = (answer.value == truth).mean()
-    assert within(kept, p, math.sqrt(p * (1 - p) / truth.size))
-    assert within(answer.estimate, 0.3, math.sqrt(answer.variance))
-
-
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
     """All 2^n reports of n persons, each with its probability: no Monte Carlo."""
     truth = np.array([True, False, True, True])

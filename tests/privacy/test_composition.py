@@ -204,11 +204,6 @@ def test_draws_of_censored_posteriors_count_by_their_range() -> None:
     assert ph.compose([], delta=1e-6) == 0
 
 
-def test_noise_counts_by_its_epsilon() -> None:
-    assert of_strict(0.5).spent.rho_of_pure == 0.125
-    assert of_strict(0.5, 4).spent.rho_of_pure == 0.5
-
-
 def of_strict(epsilon: float, m: int = 1, **options: Any) -> PrivacyCharge:
     return PrivacyCharge.strict(
         mechanism="noise", relation="remove", epsilon=epsilon, n_synthetic=m, n_draws_released=m,

@@ -48,9 +48,8 @@ def test_values_outside_are_refused_by_record_and_not_by_value(outside: float) -
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"lower": 1.0}, "lower must be below upper"),
-    ({"lower": 2.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
-    ({"lower": np.nan}, "lower"), ({"n_bins": 1}, "n_bins"), ({"n_bins": 2.5}, "n_bins"),
+    ({"lower": 1.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
+    ({"lower": np.nan}, "lower"), ({"n_bins": 2.5}, "n_bins"),
     ({"n_bins": True}, "n_bins"), ({"y": []}, "shape"), ({"y": ["a"]}, "numeric"),
 ])  # fmt: skip
 def test_bad_input_of_counts(changes: dict, message: str) -> None:
@@ -79,9 +78,3 @@ def test_one_record_moves_counts_by_at_most_two_in_l1() -> None:
         neighbor[i] = rng.uniform(0, 1)
         moved.add(int(np.abs(histogram_counts(neighbor, lower=0, upper=1, n_bins=7) - base).sum()))
     assert moved == {0, 2}
-
-
-@pytest.mark.parametrize(("counts", "noise"), [([1, 2], [0.0]), ([], []), ([[1]], [[0.0]])])
-def test_bad_input_of_probabilities(counts: list, noise: list) -> None:
-    with pytest.raises(InvalidInput):
-        perturbed_probabilities(counts, noise)

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pyhybrid.privacy.censoring import censor
-from pyhybrid.privacy.weights import TRANSFORMS, reweight, weights_from_lipschitz
+from pyhybrid.privacy.weights import (
+    TRANSFORMS,
+    lipschitz_weights,
+    reweight,
+    weights_from_lipschitz,
+)
 from tests.golden import formulas
 from tests.refusals import refuses
 
@@ -62,6 +67,13 @@ def test_softmax_of_one_low_outlier_among_many() -> None:
     alpha = weights_from_lipschitz(f, transform="softmax")
     assert alpha[0] == 1.0
     assert alpha[1] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_one_draw_has_no_deviation_and_a_term_that_does_not_move_keeps_its_weight() -> None:
+    single = lipschitz_weights([[-1.0, -np.inf, -3.0]], risk="deviation")
+    np.testing.assert_array_equal(single, [1, 0, 1])
+    log_lik = np.column_stack([np.full(100, -50.0), np.linspace(-2, -1, 100)])
+    np.testing.assert_array_equal(lipschitz_weights(log_lik, risk="range"), [1, 0])
 
 
 POSITIVE = st.one_of(st.just(0.0), st.floats(1e-320, 50))

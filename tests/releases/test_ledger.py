@@ -290,6 +290,9 @@ def test_terms_are_fixed_and_other_files_are_no_ledgers(three: ph.Ledger, tmp_pa
     refuses("cannot be opened", ph.Ledger, tmp_path)
     (tmp_path / "other").write_text("a,b\n1,2\n")
     refuses("is damaged: line 1", ph.Ledger, tmp_path / "other")
+    content = {"budget": 500, "kind": "strict", "relation": "remove", "format": 99}
+    (tmp_path / "later").write_text(json.dumps(content) + "\n")
+    refuses("must be a ledger of format 2", ph.Ledger, tmp_path / "later")
     (tmp_path / "empty").touch()
     refuses("it is empty", ph.Ledger, tmp_path / "empty", budget=10, **TERMS)
 

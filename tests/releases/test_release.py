@@ -12,6 +12,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import SaveFailed
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.running import files
@@ -49,8 +50,9 @@ def usable(table: pd.DataFrame) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def release(usable: pd.DataFrame) -> ph.Release:
     return ph.LipschitzWeighted(MODEL).release(
-        usable, n_synthetic=2, seed=987654321, engine="embedded"
-    )
+        usable, n_synthetic=2, seed=987654321, engine="embedded",
+        settings=SamplerSettings(warmup=300, draws=250),
+    )  # fmt: skip
 
 
 def test_an_unused_level_is_a_column_of_zeros(table: pd.DataFrame) -> None:

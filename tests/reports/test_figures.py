@@ -245,6 +245,7 @@ def test_names_that_begin_with_an_underscore_reach_the_legend():
     assert [t.get_text().strip() for t in figure.legends[0].get_texts()] == ["_hidden", "LW"]
 
 
+@pytest.mark.long
 def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
     code = (
         "import sys; from pyhybrid.reports import figures as plots;"
@@ -255,6 +256,7 @@ def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 def test_settings_of_matplotlib_are_left_alone():
     names = sorted(set(matplotlib.rcParams) - {"backend"})  # reading that one loads a backend
     before = [matplotlib.rcParams[name] for name in names]

@@ -85,6 +85,7 @@ def _notebook(path: Path, *sources: str) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_what_fails_or_is_no_notebook_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("pyhybrid-*"))
     with pytest.raises(NotebookFailed, match=r"own\.ipynb: ValueError: no such thing"):

@@ -56,6 +56,7 @@ def test_what_cannot_travel_to_a_worker_is_named() -> None:
     assert "must be picklable" in str(error)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_loses_only_its_task_and_all_that_die_are_a_typed_error() -> None:
     ended = list(run_tasks(_square_or_die, TASKS, workers=2))
     assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}

@@ -9,7 +9,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import Streams, streams
-from tests.conftest import require_opendp
 from tests.security.test_leaks import MODEL, SEED, SETTINGS, mechanisms, people
 
 pytestmark = pytest.mark.filterwarnings(
@@ -97,10 +96,3 @@ def test_without_a_seed_the_system_is_asked_and_no_release_comes_twice() -> None
     assert all(release.confidential.entropy > 2**64 for release in made)
     assert "operating system's entropy" in made[0].statement
     assert "stay secret" not in made[0].statement
-
-
-def test_noise_that_protects_cannot_be_seeded() -> None:
-    require_opendp()
-    mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=9999, n_bins=9, epsilon=1)
-    with pytest.raises(ph.InvalidInput, match="cannot be seeded"):
-        mechanism.release(people(30), seed=1)

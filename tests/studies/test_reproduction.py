@@ -36,6 +36,7 @@ def test_the_page_is_generated_from_the_stored_numbers(stored: dict[str, pd.Data
     assert list(stored) == list("ABCDEFGHIJKL")
 
 
+@pytest.mark.long
 def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None:
     lines = [line for name, summary in stored.items() for line in reproduce(STUDIES[name], summary)]
     assert len(lines) > 80

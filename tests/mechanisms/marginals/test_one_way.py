@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
@@ -64,9 +65,10 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
 
 
+@pytest.mark.long
 def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     """120 records in 250 cells, noise of 10: without it, the control, one cell can hold all."""
-    off, domain = np.zeros((20, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
+    off, domain = np.zeros((4, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
     known = np.append(np.round(117 * stats.norm(185, 20).pdf(np.arange(250))), 3.0)
     for seed, known_too in np.ndindex(off.shape):
         noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
@@ -76,6 +78,7 @@ def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
     assert off[:, 1].max() < 0.3 < 0.6 < off[:, 0].max()
 
 
+@pytest.mark.long
 def test_empty_cells_of_a_long_range_do_not_move_a_mean() -> None:
     """A rare count declared up to 200, twelve noises as large as its third cell: the mean within a
     tenth, nearer if half of the price is for blocks, 50 times as far if cells are cut at zero."""
@@ -111,6 +114,7 @@ def test_records_far_out_are_found_where_none_are_expected() -> None:
         assert abs(4856 * found.shares[-30:].sum() - 120) < 75
 
 
+@pytest.mark.long
 def test_a_center_says_where_numbers_are_that_noise_hides() -> None:
     """150 records in 180 cells, noise ten times a cell: the mean is half as far off as without the
     center, over ten noises; of 200,000 records without noise a wrong one changes nothing."""

@@ -1,6 +1,7 @@
-"""Every built-in model on the embedded engine: ranks are uniform, posteriors meet quadrature.
+"""Posteriors on the embedded engine meet quadrature: plain weights, and censored terms.
 
-`python -m benchmarks.calibration` is the long run.
+That targets are the documented posteriors is held at points, in test_coefficients.py, test_beta.py,
+test_categorical.py and test_ordinal.py: here are the chains.
 """
 
 from collections.abc import Callable
@@ -8,59 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines import StanProgram, load_program
-from tests.models.simulation_based_calibration import MODELS, fitted, ranks, simulate, uniformity
+from tests.models.targets import draws_of
 from tests.monte_carlo import assert_near
 
 pytestmark = pytest.mark.samples
-SIMULATIONS = {"beta": 200, "gamma": 25, "beta_regression, published": 25,
-               "negative_binomial, published": 25}  # fmt: skip
-# The long run has all. Of the others the target density is held at points, in test_coefficients.py,
-# test_categorical.py and test_ordinal.py; a mixture takes a second for each database.
-RANKED = ("beta", "gamma", "lognormal",
-          *(name for name in MODELS if "published" in name and "mixture" not in name))  # fmt: skip
 
-
-@pytest.mark.parametrize("name", RANKED)
-def test_ranks_are_uniform(name: str) -> None:
-    found = ranks(MODELS[name], n_simulations=SIMULATIONS.get(name, 50), seed=17)
-    for quantity, own in found.items():
-        assert uniformity(own).holds, (quantity, uniformity(own))
-
-
-def test_a_program_that_halves_the_weights_or_has_another_prior_is_caught() -> None:
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, wrong=0.5)
-    assert not uniformity(found["log-likelihood"]).holds
-    right = load_program("beta")
-    text = right.text.replace("lambda ~ pareto(0.1, 1.5);", "lambda ~ pareto(0.1, 0.1);")
-    assert text != right.text
-    wrong = StanProgram(name="beta", text=text.replace("phi ~ beta(1, 1)", "phi ~ beta(9, 1)"))
-    found = ranks(MODELS["beta"], n_simulations=200, seed=17, program=wrong)
-    assert not uniformity(found["phi"]).holds
-
-
-def test_uniformity_knows_uniform_ranks_from_others() -> None:
-    rng = np.random.default_rng(1)
-    assert uniformity(rng.integers(0, 32, 300)).holds
-    assert not uniformity(np.clip(rng.normal(16, 4, 300), 0, 31)).holds
-    assert not uniformity(rng.integers(6, 32, 300)).holds
-
-
-def test_priors_are_within_the_region_and_noise_has_no_weight() -> None:
-    rng = np.random.default_rng(2)
-    for case in MODELS.values():
-        theta, y, alpha = simulate(case, rng)
-        assert case.inside(theta).all()
-        assert set(alpha) == {0.0, 1.0}
-        assert np.isin(y[alpha == 0], case.noise).all()
-
-
-# Quadrature. Parameters are (beta,) or (beta, second); the prior scale of beta is integrated out.
+# Parameters are (beta,) or (beta, second); the prior scale of beta is integrated out.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +115,7 @@ REFERENCES = _references()
 def by_quadrature(case: Reference, alpha: FloatArray, cap: float | None) -> list[tuple[float, ...]]:
     """Mean and sd of each parameter: a coarse grid, then a fine one where the mass is."""
     box = case.box
-    for points in (80, 240) if len(box) > 1 else (4000, 4000):
+    for points in (80, 240) if len(box) > 1 else (1200, 1200):
         axes = [np.linspace(low, high, points) for low, high in box]
         grids = np.meshgrid(*axes, indexing="ij")
         if len(grids) == 1:
@@ -182,17 +142,21 @@ def _where_the_mass_is(x: FloatArray, p: FloatArray) -> tuple[float, float]:
     return float(x[max(0, inside[0] - 1)]), float(x[min(x.size - 1, inside[-1] + 1)])
 
 
-@pytest.mark.parametrize("kind", ["plain", "weighted", "censored"])
+def fitted(case: Reference, alpha: FloatArray, cap: float | None = None) -> tuple[FloatArray, ...]:
+    """Draws (chains, draws) of the parameters."""
+    bound = case.model.bind(pd.DataFrame({"y": case.y}))
+    return case.read(draws_of(bound, chains=4, warmup=500, draws=1000, alpha=alpha, cap=cap))
+
+
+@pytest.mark.parametrize("kind", ["weighted", "censored"])
 @pytest.mark.parametrize("name", REFERENCES)
 def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
     case = REFERENCES[name]
-    n = case.y.size
-    alpha = np.ones(n) if kind == "plain" else np.random.default_rng(9).random(n).round(2)
-    alpha[:2] = 1.0 if kind == "plain" else 0.0
+    alpha = np.random.default_rng(9).random(case.y.size).round(2)
+    alpha[:2] = 0.0
     cap = 1.2 if kind == "censored" else None
-    settings = ph.engines.SamplerSettings(chains=4, warmup=500, draws=1000, parallel_chains=1)
-    _, draws = fitted(case.model, case.y, alpha, 3, settings=settings, cap=cap)
-    for own, (mean, sd) in zip(case.read(draws), by_quadrature(case, alpha, cap), strict=True):
+    draws = fitted(case, alpha, cap)
+    for own, (mean, sd) in zip(draws, by_quadrature(case, alpha, cap), strict=True):
         assert_near(own, mean)
         assert_near(own, sd, method="sd")
 
@@ -200,8 +164,9 @@ def test_posterior_moments_meet_quadrature(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", ["poisson", "bernoulli"])
 def test_weights_that_are_ignored_are_seen_by_quadrature(name: str) -> None:
     case = REFERENCES[name]
-    alpha = np.full(case.y.size, 0.3)
-    _, draws = fitted(case.model, case.y, np.ones(case.y.size), 3)
-    (own,), [(_, sd)] = case.read(draws), by_quadrature(case, alpha, None)
+    (own,), [(_, sd)] = (
+        fitted(case, np.ones(case.y.size)),
+        by_quadrature(case, np.full(case.y.size, 0.3), None),
+    )
     with pytest.raises(AssertionError):
         assert_near(own, sd, method="sd")
