@@ -6,7 +6,7 @@ from rich.markup import escape
 
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.options import Data, Read, read_table
-from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
+from pyhybrid.models.columns.kinds import Counts, Dates, Kind, Leveled, Number
 from pyhybrid.tables.describe import seen_kind, to_decide
 from pyhybrid.tables.relations import relations_of
 
@@ -38,6 +38,9 @@ def describe(data: Data, read: Read = None) -> None:
 
 
 def _values(kind: Kind) -> str:
+    if isinstance(kind, Dates):
+        codes = f", and codes {', '.join(kind.codes)}" if kind.codes else ""
+        return f"{kind.lower} to {kind.upper} as {kind.format}{codes}"
     if isinstance(kind, Number):
         steps = "" if isinstance(kind, Counts) else f" by {10.0 ** -(kind.decimals or 0):g}"
         codes = f", and codes {', '.join(map(str, kind.codes))}" if kind.codes else ""

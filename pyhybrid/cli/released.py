@@ -43,7 +43,7 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     """What the report opens with, columns that leave unchanged, and the folder that `release` is
     in."""
     from pyhybrid.reports.columns import lost_relations
-    from pyhybrid.reports.release import beside_data
+    from pyhybrid.reports.release import beside_data, with_days
     from pyhybrid.reports.verdicts import (
         judged_columns,
         limit_texts,
@@ -52,6 +52,7 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
         worst_of,
     )
 
+    release, data = with_days(release, data)
     lost = [] if release.origin is None else lost_relations(beside_data(release, data), data)
     judged = judged_columns(release, data)
     opening = verdict_section(release, judged, lost)

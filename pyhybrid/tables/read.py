@@ -21,6 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
@@ -248,11 +249,14 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 
 
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
-    """Texts if a level is one, else numbers; texts, to be refused, if a cell is no number."""
-    levels = [own for own in form.levels or () if isinstance(own, str)]
-    absent = text.isin(_MISSING_NUMBER) & ~text.isin(levels) | text.isin(written.missing)
+    """Texts of dates and of levels that are texts, else numbers; texts, to be refused, if a cell is
+    no number."""
+    dates = isinstance(form, DateForm)
+    levels = form.codes if isinstance(form, DateForm) else form.levels or ()
+    texts_of_levels = [level for level in levels if isinstance(level, str)]
+    absent = text.isin(_MISSING_NUMBER) & ~text.isin(texts_of_levels) | text.isin(written.missing)
     cells: pd.Series = text.where(~absent)
-    if levels:
+    if texts_of_levels or dates:
         return cells
     texts = pd.Series(cells.dropna().unique(), dtype=object)
     plain = written.numbers(texts).fillna(texts) if written.says else texts

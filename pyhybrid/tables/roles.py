@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import (
     Counts,
+    Dates,
     Kind,
     Leveled,
     Real,
@@ -153,7 +154,7 @@ def public_kinds(
     reference: pd.DataFrame | None,
 ) -> dict[str, Kind]:
     """Kind of each kept column that can be a predictor; it is published, so that it may be read.
-    Columns of no kind, of one value or of many levels can not."""
+    Columns of no kind, of one value, of dates or of many levels can not."""
     kinds = {}
     for name in names:
         column = df[name]
@@ -163,7 +164,7 @@ def public_kinds(
             kind = types[name] if name in types else kind_of(column)
         except InvalidInput:
             continue
-        if is_predictor(kind):
+        if is_predictor(kind) and not isinstance(kind, Dates):
             kinds[name] = kind
     return kinds
 

@@ -22,11 +22,11 @@ CASES: dict[str, tuple[Any, Kind]] = {
     "codes, the most frequent first": (
         [*[1] * 28, *[2] * 15, *[3] * 12, 5, 5, 6], ph.Nominal(levels=(1, 2, 3, 5, 6))
     ),
-    "counts": (list(range(101)), ph.Counts(lower=0, center=45, unit=30)),
-    "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(center=25, unit=20, decimals=1)),
+    "counts": (list(range(101)), ph.Counts(lower=0, typical=45, spread=30)),
+    "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(typical=25, spread=20, decimals=1)),
     "zeros": ([0] * 10 + list(range(900, 2900, 20)), ph.SemiContinuous(
-        lower=0, center=2000, unit=700, decimals=0)),
-    "reals": ([k / 4 - 10 for k in range(80)], ph.Real(center=0, unit=6, decimals=2)),
+        lower=0, typical=2000, spread=700, decimals=0)),
+    "reals": ([k / 4 - 10 for k in range(80)], ph.Real(typical=0, spread=6, decimals=2)),
 }  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
 @pytest.mark.parametrize(("wrong", "message"), [
     (lambda: ph.Nominal(levels=("a",)), "two values or more"),
     (lambda: ph.Nominal(levels=("a", "a")), "different"),
-    (lambda: ph.Real(unit=0), "unit must be above 0"),
+    (lambda: ph.Real(spread=0), "spread must be above 0"),
     (lambda: ph.Real(lower=3, upper=1), "upper must be above lower"),
     (lambda: ph.Counts(lower=-1), "lower must be a whole number"),
     (lambda: kind_from_dict({"kind": "Text"}), "kind must be one of"),

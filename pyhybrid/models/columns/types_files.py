@@ -24,17 +24,29 @@ _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInte
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
 _NUMBER_OR_NOT: dict[str, Any] = {"type": ["number", "null"]}
+_END: dict[str, Any] = {"type": ["number", "string", "null"]}
+_KINDS = (
+    "Nominal: levels in no order. Ordered: levels in order. Counts: whole numbers. Amounts: above "
+    "0. SemiContinuous: many are 0. Real: any numbers. Dates: days or times."
+)
 _SETTINGS: dict[str, dict[str, Any]] = {
     "levels": {"type": "array", "minItems": 2, "description": "All values that can occur."},
-    "lower": {**_NUMBER_OR_NOT, "description": "Smallest number that can occur, but for codes."},
-    "upper": {**_NUMBER_OR_NOT, "description": "Largest number that can occur, but for codes."},
-    "center": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
-    "unit": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
+    "lower": {**_END, "description": "Smallest number that can occur, but for codes; of dates the "
+              "first one, as the column writes it. A date before it counts at it."},
+    "upper": {**_END, "description": "Largest number that can occur, but for codes; of dates the "
+              "last one, as the column writes it. A date after it counts at it."},
+    "typical": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
+    "spread": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
     "codes": {
         "type": "array",
-        "items": {"type": "number"},
-        "description": "Answers that are no amounts, such as -9 for refused.",
+        "items": {"type": ["number", "string"]},
+        "description": "Entries that are no amounts, such as -9 for refused, and no dates, such as "
+        "9999-12-31.",
     },
+    "format": {"type": "string", "description": "How dates are written, as of strftime: %Y-%m-%d, "
+               "%d.%m.%Y, %Y%m%d; date and datetime in data frames and databases."},
+    "zone": {"type": ["string", "null"], "description": "Time zone of a datetime column, such as "
+             "Europe/Berlin."},
     "decimals": {
         "type": "integer",
         "minimum": 0,
@@ -42,9 +54,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "description": "Of released numbers: 2 for cents, 0 for whole ones.",
     },
     "missing": {"type": "boolean", "description": "Whether values can be missing."},
-}
+}  # fmt: skip
 _WORDS: dict[str, dict[str, Any]] = {
-    "note": {"type": "string"},
+    "note": {"type": "string", "description": "For people; nothing reads it."},
     CONFIRMED: {"type": "boolean", "description": "The owner's word that this is public."},
     "records": {
         "type": "object",
@@ -212,7 +224,7 @@ def schema_of_types() -> dict[str, Any]:
         },
         "additionalProperties": {
             "type": "object",
-            "properties": {"kind": {"enum": [*KINDS]}},
+            "properties": {"kind": {"enum": [*KINDS], "description": _KINDS}},
             "oneOf": kinds,
         },
     }
