@@ -31,8 +31,8 @@ def describe(data: Data, read: Read = None) -> None:
     if found:
         more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
         show(
-            "All records keep these relations (confidential). Synthetic rows will not: leave a "
-            "column out that others give (--drop), and compute it afterwards.",
+            "All records keep these relations (confidential). Synthetic rows will if they stand "
+            'in the list "after" of the file of types: it must be known that they hold for all.',
             *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
         )
 

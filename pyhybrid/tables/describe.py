@@ -35,7 +35,7 @@ from pyhybrid.models.columns.kinds import (
     kind_of,
 )
 from pyhybrid.models.columns.support import FEW
-from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED, SCHEMA, schema_of_types
+from pyhybrid.models.columns.types_files import AFTER, CONFIRMED, DRAFTED, SCHEMA, schema_of_types
 from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
@@ -185,6 +185,8 @@ def write_draft(
     schema = path.with_name("types.schema.json")
     of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
     types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
+    if AFTER not in columns:
+        types[AFTER] = []
     for name, column in columns.items():
         kind = seen_kind(column, (codes or {}).get(str(name)))
         if kind is not None:

@@ -70,7 +70,8 @@ class SourceTable:
         if self.text is None:
             return release
         table = release.synthetic[0]
-        texts = {name: self.text[name] for name in table.columns if str(name) not in ids}
+        texts = {name: self.text[name] for name in table.columns
+                 if str(name) not in ids and name in self.text}  # fmt: skip
         return release.with_unsynthesized(with_columns(table, texts))
 
 

@@ -13,7 +13,7 @@ from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
 from tests.refusals import refuses
 
-TIMES = pd.Series(pd.date_range("2019-01-17 13:05:09", periods=200, freq="37h"))
+TIMES = pd.Series(pd.date_range("2019-01-17 13:05:09", periods=200, freq="37h41min"))
 WRITTEN = {
     "%Y-%m-%d": TIMES.dt.strftime("%Y-%m-%d"),
     "%d.%m.%Y": TIMES.dt.strftime("%d.%m.%Y"),

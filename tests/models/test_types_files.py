@@ -88,8 +88,8 @@ def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message
 
 _EACH: list[dict[str, Any]] = [
     _VISITS, _REGION, _CHANGE, _WAGE, {"kind": "Ordered", "levels": [1, 2], "note": "confirm"},
-    {"kind": "SemiContinuous", "lower": 0, "unit": 10},
-    {"kind": "Amounts", "lower": 0.5, "upper": None, "center": 3, "decimals": 1},
+    {"kind": "SemiContinuous", "lower": 0, "spread": 10},
+    {"kind": "Amounts", "lower": 0.5, "upper": None, "typical": 3, "decimals": 1},
 ]  # fmt: skip
 _WRONG: list[dict[str, Any]] = [
     {"kind": "Nominal"}, {"kind": "count"}, {"kind": "Counts", "decimals": 2},

@@ -78,6 +78,11 @@ class DateForm(Form):
         return step_of(self.format)
 
     @property
+    def first(self) -> Any:
+        """The first date, a timestamp."""
+        return self._end("lower")
+
+    @property
     def last(self) -> int:
         """Steps from the first date to the last one."""
         range_ = self._end("upper") - self._end("lower")

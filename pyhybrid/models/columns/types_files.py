@@ -18,6 +18,8 @@ from pyhybrid.models.columns.kinds import FOR_PEOPLE, KINDS, Counts, Nominal, Or
 SCHEMA = "$schema"
 CONFIRMED = "confirmed"
 """The owner's word that types are public; false in a draft."""
+AFTER = "after"
+"""Relations that are applied to the noisy rows, see `pyhybrid.tables.after`."""
 DRAFTED = "from the data: confirm or change"
 """How the note of a drafted type begins."""
 _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInteger", "unsignedInt")
@@ -101,11 +103,19 @@ def read_types(path: str | Path) -> dict[str, Any]:
         types = {
             name: {**said, **own} if isinstance(own, dict) else own
             for name, own in given.items()
-            if name != SCHEMA and not (said and name == CONFIRMED)
+            if name != SCHEMA
+            and not (said and name == CONFIRMED)
+            and not (name == AFTER and isinstance(own, list))
         }
     if not types:
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
     return types
+
+
+def read_after(path: str | Path) -> list[str]:
+    """Relations of a file of types, which name a column "after" no less."""
+    given = read_by_column(path, "types").get(AFTER)
+    return given if isinstance(given, list) else []
 
 
 def unconfirmed(types: Mapping[str, Any]) -> list[str]:
@@ -221,6 +231,13 @@ def schema_of_types() -> dict[str, Any]:
         "properties": {
             SCHEMA: {"type": "string"},
             CONFIRMED: {**_WORDS[CONFIRMED], "type": ["boolean", "object"]},
+            AFTER: {
+                "type": ["array", "object"],
+                "items": {"type": "string"},
+                "description": "Relations of the released rows, at no cost: total = a + b; start "
+                '<= end; births if sex == "m" (empty there); births exactly if sex == "m" (and '
+                "nowhere else). Declare what must hold, whatever the data say.",
+            },
         },
         "additionalProperties": {
             "type": "object",
