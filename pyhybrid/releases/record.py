@@ -35,13 +35,15 @@ Remarks = Mapping[str, Mapping[str, float]]
 class Origin:
     """Data and models that the owner's report needs; never saved. Confidential. `session` is shared
     by the fits; `remarks` is the mechanism's word on the data; `without_privacy` gives estimates
-    without clip and noise; `table` names the file, if there is one."""
+    without clip and noise; `relations` has the shares of records, and of synthetic rows, that keep
+    each declared relation; `table` names the file, if there is one."""
 
     data: pd.DataFrame
     model: Model | None = None
     session: FitSession | None = None
     remarks: Callable[[], Remarks] = dict
     without_privacy: Callable[[], Mapping[str, float]] = dict
+    relations: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     steps: Sequence[Origin] = ()
     table: str = ""
 

@@ -57,6 +57,7 @@ from pyhybrid.reports.page import (
     setting_text,
     statement_sections,
 )
+from pyhybrid.reports.relations import relations_section, repeated_section
 from pyhybrid.reports.verdicts import (
     LIMITS,
     Judged,
@@ -157,6 +158,8 @@ def release_report(
     marks = [judged_table(judged, "Column", {})] if judged else []
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
+        *relations_section(release),
+        *repeated_section(release, data),
         *(replace(part, bullets=()) for part in pairs),
         *folded(
             "Each column",

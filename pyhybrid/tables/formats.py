@@ -31,6 +31,9 @@ FORMATS = {
 """What a file is, by how its name ends; ``.gz`` may follow for texts."""
 _NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
 _SEPARATORS, _SNIFFED = ";\t|", 65_536
+_ROWS_OF_HEADER = 1000
+_DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4}")
+_YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -87,7 +90,6 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     options: dict[str, Any] = {"sep": taken, "dtype": str, "keep_default_na": False,
                                "encoding": encoding, "index_col": False}  # fmt: skip
     header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
-    _check_header(path, header)
     check_names(header)
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
     with _opened(path, encoding) as file:
@@ -98,6 +100,7 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         cells: pd.DataFrame = pd.read_csv(path, **options)
+    _check_header(path, cells)
     named = {"\t": "tabs"}.get(taken, repr(taken))
     remarks = (f"its cells are taken as separated by {named}",) if taken != "," else ()
     return Texts(cells=cells, remarks=() if separator else remarks)
@@ -122,16 +125,20 @@ def _separator(path: Path, encoding: str) -> str:
         return ","
 
 
-def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
-    are not all years."""
-    numbers = [name for name in header if _NUMBER.fullmatch(name.strip().replace(",", "."))]
-    years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
-    if 2 * len(numbers) >= len(header) and not years:
+def _check_header(path: Path, cells: pd.DataFrame) -> None:
+    """Refuse a first line that looks like a record: half of its cells or more are numbers, but for
+    years, or dates, or one of several values of their columns."""
+    rows, alike = cells.head(_ROWS_OF_HEADER), 0
+    for place, name in enumerate(map(str, cells)):
+        held = set(rows.iloc[:, place]) - {""}
+        number = _NUMBER.fullmatch(name.strip().replace(",", ".")) and not _YEAR.fullmatch(name)
+        dates = _DATE.fullmatch(name) and all(_DATE.fullmatch(text) for text in held)
+        alike += bool(number or dates or (name in held and len(held) > 1))
+    if 2 * alike >= cells.shape[1] and alike:
         raise InvalidInput(
-            f"data file {path} must have the names of its columns in its first line: "
-            f"{len(numbers)} of its {len(header)} cells are numbers, as in a record; write a line "
-            "with names above it"
+            f"data file {path} must have the names of its columns in its first line: {alike} of "
+            f"its {cells.shape[1]} cells are numbers or values of their columns, as in a record; "
+            "write a line with names above it"
         )
 
 
@@ -167,9 +174,9 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
             raise InvalidInput(f"sheet must be one of {', '.join(sheets)}: found {sheet!r}")
         table = pd.read_excel(book, sheet or sheets[0], header=None, dtype=object, na_filter=False)
     header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
-    _check_header(path, header)
     check_names(header)
     cells = table.iloc[1:].map(_text_of).set_axis(header, axis=1).reset_index(drop=True)
+    _check_header(path, cells)
     several = sheet is None and len(sheets) > 1
     remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
     return Texts(cells=cells, remarks=remarks)

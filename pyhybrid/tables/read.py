@@ -30,13 +30,25 @@ from pyhybrid.tables.formats import format_of, read_texts, reason_of
 _MISSING_TEXT = ("", "NA")
 _MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
-_CODE = r"[+-]?0\d|\+"  # a number that would lose its first character
+# a number that would lose its first character, and 1E10: programs write 1e+10
+_CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
 _FEW_TEXTS = 5  # that may be half of its cells
-_SIGNS = re.compile(r"[$€£%\s]|(?<=\d),(?=\d{3}(?!\d))")
-_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+_SIGNS = r"[$€£¥%]|EUR|USD|CHF|GBP"  # beside a number
+_WRITTEN = {
+    r"[+-]?\d+(\.\d+)?": ("signs or spaces", []),
+    r"[+-]?(\d{1,3}(,\d{3})+|\d{1,3})(\.\d+)?": ("separators of thousands", ["thousands=,"]),
+    r"[+-]?\d+(,\d+)?": ("decimal commas", ["decimal=,"]),
+    r"[+-]?\d{1,3}(\.\d{3})*(,\d+)?": (
+        "decimal commas and points between thousands", ["decimal=,", "thousands=."]),
+    r"[+-]?\d{1,3}(['’]\d{3})*(\.\d+)?": ("marks between thousands", ["thousands='"]),
+}  # fmt: skip
+"""What texts match that are numbers but for signs and spaces: how these are written, and what reads
+them."""
+_NEGATIVE = r"\([\d.,]*\d\)|\d[\d.,]*-"  # as (5) or 5-
+_THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -305,13 +317,21 @@ def _are_numbers(texts: pd.Series) -> float:
 def _with_signs(known: pd.Series) -> str | None:
     """Why texts seem to be numbers, if they are but for signs, separators and decimal commas."""
     texts = known.head(_LOOKED_AT).astype(str)
-    if _are_numbers(texts.str.replace(_SIGNS, "", regex=True)) >= _MOSTLY:
-        how, way = "signs or separators of thousands ($ % ,)", "thousands=, and signs=$% read them"
-    elif texts.str.fullmatch(_DECIMAL_COMMA).mean() >= _MOSTLY:
-        how, way = "decimal commas", "decimal=, reads them"
-    else:
-        return None
-    return f"it holds numbers with {how}, and is read as text: {way}"
+    signs = "".join(sorted({sign for found in texts.str.findall(_SIGNS) for sign in found}))
+    bare = texts.str.replace(rf"{_SIGNS}|\s", "", regex=True)
+    for pattern, (how, ways) in _WRITTEN.items():
+        if bare.str.fullmatch(pattern).mean() >= _MOSTLY:
+            given = [*ways, *([f"signs={signs}"] if signs else [])] or ["thousands=' '"]
+            how = f"{how} and {signs}" if signs and ways else how
+            reads = "reads" if len(given) == 1 else "read"
+            return (
+                f"it holds numbers with {how}, and is read as text: {' and '.join(given)} {reads} "
+                "them"
+            )
+    negative = bare.str.fullmatch(_NEGATIVE)
+    if negative.any() and (negative | bare.str.fullmatch(r"[\d.,]*\d")).mean() >= _MOSTLY:
+        return "it holds numbers below 0 as (5) or 5-, and is read as text: write them as -5"
+    return None
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
@@ -319,4 +339,11 @@ def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
     if not pd.api.types.is_numeric_dtype(typed.dtype):
         return None
     marks = [mark for mark in _MARKS if (text == mark).any()]
+    held = text[~text.isin(_MISSING_NUMBER)]
+    points = held.str.contains(".", regex=False)
+    if points.sum() > FEW and held.str.fullmatch(rf"{_THOUSANDS}|[1-9]\d{{0,2}}").all():
+        return (
+            "its points are taken as decimal, with three decimals in each number: if they stand "
+            "between thousands, thousands=. and decimal=, read them so"
+        )
     return f"{', '.join(map(repr, marks))} is taken for a missing number" if marks else None

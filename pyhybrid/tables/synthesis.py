@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_positive
@@ -199,7 +200,12 @@ def _after(
     )
     facts = release.charge.facts
     facts = {**facts, "assumes": [*facts.get("assumes", ()), in_one_line(said)]}
-    origin = None if release.origin is None else replace(release.origin, data=records)
+    kept = {
+        one.text: (_share(one, [records], kinds), _share(one, tables, kinds)) for one in declared
+    }
+    origin = release.origin
+    if origin is not None:
+        origin = replace(origin, data=records, relations=kept)
     return replace(
         release,
         synthetic=tables,
@@ -270,3 +276,8 @@ def _few_predictors(
         if is_predictor(kind):
             usable[name] = kind
     return predictors
+
+
+def _share(relation: Relation, tables: Sequence[pd.DataFrame], kinds: Mapping[str, Kind]) -> float:
+    """Of rows that keep a relation."""
+    return 1 - float(np.mean([relation.broken(table, kinds).mean() for table in tables]))

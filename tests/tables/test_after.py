@@ -121,3 +121,18 @@ def test_a_missing_value_breaks_no_rule_and_empties_nothing() -> None:
         assert own.broken(coded, amounts).tolist() == held, "a code is no amount"
     (both,) = relations(["not (a > 2 or b > 0) and 0 <= a < 9"], [*df], ["a"])
     assert both.broken(df, {}).tolist() == [False, True, True]
+
+
+def test_the_owners_report_measures_what_was_declared(people: pd.DataFrame) -> None:
+    after = ["start <= end", "start >= 10"]
+    release = ph.synthesize_table(
+        people[["start", "end", "sex"]], epsilon=4, after=after,
+        types={name: TYPES[name] for name in ("start", "end", "sex")},
+    )  # fmt: skip
+    assert release.origin is not None
+    assert release.origin.relations["start <= end"] == (1, 1)
+    share, of_rows = release.origin.relations["start >= 10"]
+    assert (share, of_rows) == (pytest.approx((people["start"] >= 10).mean()), 1)
+    page = ph.reports.release_pages(release)["report.html"]
+    assert "Declared relations" in page
+    assert f"{share:.1%}" in page
