@@ -46,7 +46,7 @@ def released(name: str) -> dict[str, ph.Release]:
     """By every strict mechanism that takes the name as it is."""
     df = frame(name)
     histogram = ph.PerturbedHistogram(column=name, lower=0, upper=100, n_bins=10, epsilon=8.0)
-    kinds = {name: ph.Counts(lower=0, upper=100, center=4, unit=2)}
+    kinds = {name: ph.Counts(lower=0, upper=100, typical=4, spread=2)}
     kept = [other for other in df if other != name]
     made = {
         "marginals": marginals(name).release(df, n_synthetic=2),

@@ -22,7 +22,7 @@ X = np.linspace(0, 1, N)
 WHOLE = np.arange(N) % 9 + 1
 OPTIONS = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 BINS = tuple(range(11))
-TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, center=5, unit=3, missing=True)}
+TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, typical=5, spread=3, missing=True)}
 
 
 def censored(model: Any) -> Callable[[pd.DataFrame], ph.Release]:

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.kinds import FOR_PEOPLE, KINDS, Counts, Nominal, Ordered, Real
+from pyhybrid.models.columns.kinds import (
+    FOR_PEOPLE,
+    KINDS,
+    Counts,
+    Dates,
+    Nominal,
+    Ordered,
+    Real,
+)
 
 SCHEMA = "$schema"
 CONFIRMED = "confirmed"
@@ -24,6 +32,7 @@ DRAFTED = "from the data: confirm or change"
 """How the note of a drafted type begins."""
 _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInteger", "unsignedInt")
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
+_DATES = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%SZ"}
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
 _NUMBER_OR_NOT: dict[str, Any] = {"type": ["number", "null"]}
 _END: dict[str, Any] = {"type": ["number", "string", "null"]}
@@ -148,9 +157,12 @@ def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
             given = given[tables][0]
         kind_ = given.get(inside)
         given = kind_ if isinstance(kind_, dict) and "kind" not in kind_ else given
-    for key, kind in (("fields", _of_table_schema), ("columns", _of_csvw)):
+    of_table = given.get("missingValues", ()), given.get("null", ())
+    for key, kind, absent in zip(
+        ("fields", "columns"), (_of_table_schema, _of_csvw), of_table, strict=True
+    ):
         if isinstance(given.get(key), list):
-            kinds = {_name(column): kind(column) for column in given[key]}
+            kinds = {_name(column): kind(column, absent) for column in given[key]}
             return {name: kind_ for name, kind_ in kinds.items() if kind_ is not None}
     return None
 
@@ -165,7 +177,14 @@ def _name(column: Mapping[str, Any]) -> str:
     return title
 
 
-def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
+def _answers(absent: Any) -> list[str]:
+    """Texts that stand for missing values, but those that every file may have."""
+    given = [absent] if isinstance(absent, str) else absent
+    texts = [str(own["value"]) if isinstance(own, Mapping) else str(own) for own in given]
+    return [text for text in texts if text not in ("", "NA", "NaN")]
+
+
+def _of_table_schema(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
     rules = field.get("constraints", {})
     levels = rules.get("enum") or [
         category["value"] if isinstance(category, Mapping) else category
@@ -174,10 +193,11 @@ def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
     return _kind(
         str(field.get("type", "any")), levels, (rules.get("minimum"), rules.get("maximum")),
         required=rules.get("required", False), ordered=field.get("categoriesOrdered", False),
+        absent=field.get("missingValues", absent), form=str(field.get("format", "default")),
     )  # fmt: skip
 
 
-def _of_csvw(column: Mapping[str, Any]) -> dict[str, Any] | None:
+def _of_csvw(column: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
     given = column.get("datatype", "string")
     rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {"base": given}
     written = rules.get("format", "")
@@ -186,7 +206,18 @@ def _of_csvw(column: Mapping[str, Any]) -> dict[str, Any] | None:
     levels = pattern.split("|") if not numeric and _CHOICES.fullmatch(pattern) else []
     ends = [rules.get(f"{end}imum", rules.get(f"{end}Inclusive")) for end in ("min", "max")]
     decimals = len(pattern.partition(".")[2]) if numeric and pattern else None
-    return _kind(base, levels, ends, required=column.get("required", False), decimals=decimals)
+    return _kind(
+        base, levels, ends, required=column.get("required", False), decimals=decimals,
+        absent=column.get("null", absent),
+    )  # fmt: skip
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _kind(
@@ -197,16 +228,31 @@ def _kind(
     required: bool,
     ordered: bool = False,
     decimals: int | None = None,
+    absent: Any = (),
+    form: str = "default",
 ) -> dict[str, Any] | None:
-    """Our words for a column; None if a schema does not say enough."""
-    missing = {} if required else {"missing": True}
+    """Our words for a column; None if a schema does not say enough. What it calls missing are
+    codes, or levels, which stay apart from empty cells."""
+    missing: dict[str, Any] = {} if required else {"missing": True}
+    answers = [] if required else _answers(absent)
     if base == "boolean" and not levels:
         levels = [False, True]
     if levels:
         kind = Ordered if ordered else Nominal
-        return {"kind": kind.__name__, "levels": levels, **missing}
+        read: Any = str if any(isinstance(level, str) for level in levels) else _number
+        more = [read(text) for text in answers]
+        more = [level for level in more if level not in (*levels, None)]
+        return {"kind": kind.__name__, "levels": [*levels, *more], **missing}
+    if base in _DATES and None not in ends:
+        written = _DATES[base] if form in ("default", "any") else form
+        codes = {"codes": answers} if answers else {}
+        named = {"lower": str(ends[0]), "upper": str(ends[1]), "format": written}
+        return {"kind": Dates.__name__, **named, **codes, **missing}
     if base not in _NUMBERS:
         return None
+    numbers = [number for text in answers if (number := _number(text)) is not None]
+    if numbers:
+        missing["codes"] = numbers
     lower, upper = (None if end is None else float(end) for end in ends)
     settings: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
     if base in _WHOLE and lower is not None and lower >= 0:
