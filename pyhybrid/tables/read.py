@@ -239,6 +239,16 @@ def _typed(text: pd.Series) -> pd.Series:
     return typed
 
 
+def typed_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of texts as `read_file` takes them, of files that were read without it."""
+    texts = {
+        name: _typed(column.fillna("").astype(object))
+        for name, column in frame.items()
+        if all(isinstance(cell, str) for cell in column.dropna())
+    }
+    return with_columns(frame, texts)
+
+
 def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
     """Numbers of distinct texts, one text for each, as a program writes them: with one number of
     decimals, or without zeros at their end but for that of 5.0 among floats; else None."""
