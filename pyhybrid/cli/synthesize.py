@@ -69,7 +69,7 @@ from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
 from pyhybrid.tables.relations import relations_of
-from pyhybrid.tables.roles import kinds_of
+from pyhybrid.tables.roles import check_persons, kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
 _TABLE = "Whole table"
@@ -426,6 +426,7 @@ def _release_by_scores(request: Request) -> None:
     declared = bool(request.model) or like is not None
     steps = _steps(request, models, len(df))
     if like is not None:
+        check_persons(df, like, request.unit)
         steps = [step.from_reference(like) for step in steps]
     decisions = request.decided(df)
     if declared:

@@ -23,6 +23,7 @@ from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.kinds import plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.tables.formats import format_of, read_texts, reason_of
@@ -161,6 +162,7 @@ def _of_frame(path: Path, frame: pd.DataFrame) -> SourceTable:
     _check_size(path, frame)
     check_names(frame.columns, frame.index.names)
     frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+    frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
     return SourceTable(frame=frame, text=None, file_format="parquet", name=path.name)
 
 

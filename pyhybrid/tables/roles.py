@@ -11,6 +11,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import names_persons
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import (
     Counts,
@@ -84,6 +85,22 @@ def _check_id(column: pd.Series) -> None:
             f"{row_label(column.index, int(again[0]))} has none, or one that another row has, and "
             "epsilon here is that of one row. Drop the column, or make one row of each person"
         )
+
+
+def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:
+    """Refuse a reference with persons of the confidential table: both have a column that identifies
+    these, and share values of it."""
+    if reference is None:
+        return
+    for name in map(str, df.columns):
+        if name in reference and (name == unit or names_persons(name)):
+            both = set(df[name].dropna()) & set(reference[name].dropna())
+            if both:
+                raise InvalidInput(
+                    f"reference must hold no released record: {len(both):,} values of {name!r} are "
+                    "in both tables; leave these out of the reference, or, if they are of others, "
+                    "leave that column out of it"
+                )
 
 
 def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:

@@ -32,6 +32,7 @@ from pyhybrid.tables.domains import (
 )
 from pyhybrid.tables.roles import (
     check_known,
+    check_persons,
     decisions_of,
     declared_kinds,
     is_predictor,
@@ -144,6 +145,7 @@ def synthesize_table(
     names = [name for name in names if name not in derived]
     if not names:
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
+    check_persons(df, reference, unit)
     stated = types_stated(types or {}, types_are_public)
     declared = kinds_of(types or {})
     for name in declared:

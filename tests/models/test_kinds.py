@@ -1,5 +1,6 @@
 """Kinds of columns: declared, read, as JSON."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -64,3 +65,16 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(wrong: Any, message: str) -> None:
     refuses(message, wrong)
+
+
+def test_decimals_are_numbers_as_floats_are() -> None:
+    """Seen: amounts of a database were of no kind in a file, and amounts in a folder of it."""
+    values = [k + 0.25 for k in range(50)]
+    column = pd.Series([*map(Decimal, map(str, values)), None], name="price", dtype=object)
+    expected = kind_of(pd.Series([*values, np.nan], name="price"))
+    assert kind_of(column) == expected
+    assert expected.decimals == 2
+    df = pd.DataFrame({"price": column})
+    made = ph.synthesize_table(df, epsilon=1e4, types={"price": ph.Real(
+        lower=0, upper=60, decimals=2, missing=True)}).synthetic[0]["price"]  # fmt: skip
+    assert abs(made.mean() - np.mean(values)) < 1

@@ -200,3 +200,15 @@ def test_dates_are_synthesized_and_keep_what_they_tell(form: str) -> None:
     assert abs(old.mean() - (visits == 8).mean()) < 0.05
     refuses("dates written as|must lie in its domain", ph.synthesize_table,
             df.assign(born=["never", *column[1:]]), epsilon=1, types=types)  # fmt: skip
+
+
+def test_persons_of_both_tables_are_refused(survey: pd.DataFrame) -> None:
+    told: dict[str, Any] = {
+        "id": None,
+        "drop": ["name", "person"],
+        "holds_no_released_record": True,
+    }
+    refuses("'person' are in both", released, survey, reference=survey[:50], **told)
+    other = survey.assign(person=survey["person"].astype(str) + "x")
+    for reference in (other, survey.drop(columns="person")):
+        assert released(survey, reference=reference, **told).charge.kind == "strict"

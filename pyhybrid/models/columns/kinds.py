@@ -221,6 +221,7 @@ def kind_of(column: pd.Series) -> Kind:
     InvalidInput
         If all values are missing or the same, or the type is none of a table's.
     """
+    column = plain_numbers(column)
     name, held = str(column.name), column.dropna()
     missing = bool(column.isna().any())
     if held.empty:
@@ -243,6 +244,13 @@ def kind_of(column: pd.Series) -> Kind:
         return Nominal(levels=tuple(sorted(held.unique())), missing=missing)
     except (TypeError, InvalidInput):
         raise _no_kind(column) from None
+
+
+def plain_numbers(column: pd.Series) -> pd.Series:
+    """A column of decimals, as databases write amounts, as floats; any other as it is."""
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal":
+        return column.astype(np.float64)
+    return column
 
 
 def dates_kind(column: pd.Series) -> Dates | None:
