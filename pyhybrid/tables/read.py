@@ -228,16 +228,19 @@ class _Written:
 
 def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
-    cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER))
-    codes, texts = pd.factorize(cells)
-    numbers = _as_written(pd.Series(texts))
+    codes, distinct = pd.factorize(text)
+    texts = pd.Series(distinct)
+    absent = texts.isin(_MISSING_NUMBER).to_numpy(dtype=bool)
+    numbers = _as_written(texts[~absent].reset_index(drop=True))
     typed: pd.Series
     if numbers is None:
-        typed = text.where(~text.isin(_MISSING_TEXT))
+        empty = texts.isin(_MISSING_TEXT).any()
+        typed = text.where(~text.isin(_MISSING_TEXT)) if empty else text
     else:
-        if (codes < 0).any():
-            numbers = np.append(numbers.astype(np.float64), np.nan)
-        typed = pd.Series(numbers[codes], index=text.index, name=text.name)
+        known = np.full(texts.size, np.nan) if absent.any() else numbers
+        if absent.any():
+            known[~absent] = numbers
+        typed = pd.Series(known[codes], index=text.index, name=text.name)
     return typed
 
 
@@ -350,10 +353,16 @@ def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
     """What is said of marks such as ``.`` that were taken for missing numbers."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
         return None
-    marks = [mark for mark in _MARKS if (text == mark).any()]
-    held = text[~text.isin(_MISSING_NUMBER)]
+    marked = text[text.isin(_MARKS)]
+    marks = [mark for mark in _MARKS if (marked == mark).any()] if len(marked) else []
+    pattern = rf"{_THOUSANDS}|[1-9]\d{{0,2}}"
+    some = text.head(_LOOKED_AT)
+    if not some[~some.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all():
+        held = some[:0]
+    else:
+        held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique(), dtype=object)
     points = held.str.contains(".", regex=False)
-    if points.sum() > FEW and held.str.fullmatch(rf"{_THOUSANDS}|[1-9]\d{{0,2}}").all():
+    if points.sum() > FEW and held.str.fullmatch(pattern).all():
         return (
             "its points are taken as decimal, with three decimals in each number: if they stand "
             "between thousands, thousands=. and decimal=, read them so"
