@@ -37,8 +37,8 @@ def test_a_kind_is_read_from_what_a_column_holds(name: str) -> None:
     found = kind_of(pd.Series(values, name="c"))
     assert type(found) is type(expected)
     shown, wanted = found.as_dict(), expected.as_dict()
-    assert {k: v for k, v in shown.items() if k != "center"} == {
-        k: v for k, v in wanted.items() if k != "center"
+    assert {k: v for k, v in shown.items() if k != "typical"} == {
+        k: v for k, v in wanted.items() if k != "typical"
     }
     assert kind_from_dict(shown) == found
 
@@ -77,4 +77,4 @@ def test_decimals_are_numbers_as_floats_are() -> None:
     df = pd.DataFrame({"price": column})
     made = ph.synthesize_table(df, epsilon=1e4, types={"price": ph.Real(
         lower=0, upper=60, decimals=2, missing=True)}).synthetic[0]["price"]  # fmt: skip
-    assert abs(made.mean() - np.mean(values)) < 1
+    assert abs(made.mean() - np.mean(values)) < 3
