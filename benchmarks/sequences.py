@@ -96,7 +96,11 @@ def sequence(table: pd.DataFrame, epsilon: float) -> ph.SequentialSynthesis:
             model = ph.NegativeBinomial(formula)
         else:
             model = ph.NormalRegression(
-                formula, decimals=kind.decimals, unit=kind.spread, lower=kind.lower, upper=kind.upper
+                formula,
+                decimals=kind.decimals,
+                unit=kind.spread,
+                lower=kind.lower,
+                upper=kind.upper,
             )
         steps.append(ph.ClippedScores(model, epsilon=share, delta=DELTA))
         is_number = not isinstance(kind, ph.Nominal)

@@ -172,7 +172,7 @@ def reason_of(error: Exception, path: Path) -> str:
     if isinstance(error, pd.errors.EmptyDataError):
         return "it is empty"
     line = re.search(r"line (\d+)", str(error))
-    rule = "every line must have as many cells as the header"
+    rule = "every line must have as many cells as the first one, which has the names of columns"
     if isinstance(error, pd.errors.ParserError):
         return rule + (f": line {line.group(1)} has not" if line else "")
     if isinstance(error, pd.errors.ParserWarning):
