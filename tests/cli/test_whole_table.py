@@ -352,3 +352,29 @@ def test_relations_of_the_file_of_types_hold_in_what_is_released(run: Run, csv: 
         code, _, error = run(*asked, "--types", str(draft), "--overwrite")
         assert (code, "Traceback" in error) == (2, False)
         assert "after:" in error
+
+
+def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
+    pytest.importorskip("ibis")
+    folder = csv.parent / "parts"
+    folder.mkdir()
+    table = pd.read_csv(csv).assign(zip=[f"{k % 40:05d}" for k in range(300)])
+    for part in (0, 1):
+        table[part::2].to_csv(folder / f"{part}.csv", index=False)
+    code, shown, error = run("describe", str(folder))
+    assert (code, error) == (0, "")
+    assert "300 rows, 300 of them looked at" in shown
+    assert re.search(r"age +│ Counts", shown)
+    assert "00001" in shown
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
+    table = pd.DataFrame({"group": ["=1+1", "b"] * 150, "change": [-1.5, 2.5] * 150})
+    table.to_csv(csv, index=False)
+    levels = {"kind": "Nominal", "levels": ["=1+1", "b"]}
+    types = {"group": levels, "change": {"kind": "Nominal", "levels": [-1.5, 2.5]}}
+    (csv.parent / "t.json").write_text(json.dumps(types))
+    error = run("synthesize", str(csv), "--epsilon", "4", "--types", str(csv.parent / "t.json"),
+                "--out", str(csv.parent / "released"))[2]  # fmt: skip
+    assert "group: cells begin with = + - or @" in error
