@@ -118,7 +118,8 @@ def _lines_are_even(path: Path, encoding: str, separator: str, n_cells: int) -> 
     ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
     before = np.searchsorted(np.flatnonzero(data == ord(separator)), ends)
     held = np.diff(np.append(0, before)) == n_cells - 1
-    empty = np.diff(np.append(-1, ends)) <= 2  # with a carriage return
+    size, returns = np.diff(np.append(-1, ends)) - 1, data[np.maximum(ends, 1) - 1] == ord("\r")
+    empty = size - returns <= 0
     return bool((held | empty).all() and not (data == ord("\r")).sum() > ends.size)
 
 

@@ -203,3 +203,19 @@ def test_a_first_line_that_looks_like_a_record_is_refused(
         assert ",".join(read_file(path).frame) == header
     else:
         refuses("must have the names of its columns in its first line", read_file, path)
+
+
+@pytest.mark.parametrize(("text", "fine"), [
+    ("a,b\n1,2\n\n3,4\n", True), ("a,b\r\n1,2\r\n\r\n3,4\r\n", True), ("a,b\n1,2", True),
+    ("a,b\n1,2\n3\n", False), ("a,b\n1,2\n3", False), ("a,b\r\n1,2\r\n3\r\n", False),
+    ('a,b\n"1,5",2\n', True), ('a,b\n"1,5"\n', False), ("a,b\n1,2,3\n", False),
+    ("a,b\n,\n1,2\n", True), ("a\n\n1\n", True),
+])  # fmt: skip
+def test_a_line_that_ends_early_is_refused(tmp_path: Path, text: str, fine: bool) -> None:
+    """pandas fills it in silence."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    if fine:
+        assert len(read_file(path).frame) in (1, 2)
+    else:
+        refuses("as many cells as the first one", read_file, path)
