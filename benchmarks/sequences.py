@@ -96,11 +96,15 @@ def sequence(table: pd.DataFrame, epsilon: float) -> ph.SequentialSynthesis:
             model = ph.NegativeBinomial(formula)
         else:
             model = ph.NormalRegression(
-                formula, decimals=kind.decimals, unit=kind.unit, lower=kind.lower, upper=kind.upper
+                formula,
+                decimals=kind.decimals,
+                unit=kind.spread,
+                lower=kind.lower,
+                upper=kind.upper,
             )
         steps.append(ph.ClippedScores(model, epsilon=share, delta=DELTA))
         is_number = not isinstance(kind, ph.Nominal)
-        before.append(f"I({name} / {kind.unit:g})" if is_number else f"C({name})")
+        before.append(f"I({name} / {kind.spread:g})" if is_number else f"C({name})")
     return ph.SequentialSynthesis(steps)
 
 

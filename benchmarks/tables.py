@@ -47,14 +47,14 @@ TYPES: dict[str, Any] = {
     "BLS_URBN": ph.Nominal(levels=(1, 2)),
     "CUTENURE": ph.Nominal(levels=(1, 2, 3, 4, 5, 6)),
     "EDUCA": ph.Ordered(levels=(1, 2, 3, 4, 5, 6, 7, 8)),
-    "NO_EARNR": ph.Counts(lower=0, upper=10, center=1, unit=1),
-    "FAM_SIZE": ph.Counts(lower=1, upper=20, center=2, unit=1),
-    "AGE": ph.Counts(lower=14, upper=87, center=50, unit=20),
-    "FOODCQ": ph.SemiContinuous(lower=0, upper=10_000, center=500, unit=300, decimals=0),
+    "NO_EARNR": ph.Counts(lower=0, upper=10, typical=1, spread=1),
+    "FAM_SIZE": ph.Counts(lower=1, upper=20, typical=2, spread=1),
+    "AGE": ph.Counts(lower=14, upper=87, typical=50, spread=20),
+    "FOODCQ": ph.SemiContinuous(lower=0, upper=10_000, typical=500, spread=300, decimals=0),
     "FINCBTAX": ph.SemiContinuous(
-        lower=-500_000, upper=1_500_000, center=40_000, unit=40_000, decimals=0
+        lower=-500_000, upper=1_500_000, typical=40_000, spread=40_000, decimals=0
     ),
-    "TOTEXPCQ": ph.Real(lower=-10_000, upper=100_000, center=3000, unit=2000, decimals=0),
+    "TOTEXPCQ": ph.Real(lower=-10_000, upper=100_000, typical=3000, spread=2000, decimals=0),
 }
 """Declared from the survey's documentation, not from the records."""
 COLUMNS = list(TYPES)
@@ -270,7 +270,7 @@ def sizes(
         types["code"] = ph.Nominal(levels=tuple(range(n_levels)))
     for k in range(counts):
         own[f"n{k}"] = rng.poisson(np.exp(0.3 * base))
-        types[f"n{k}"] = ph.Counts(lower=0, upper=60, center=2, unit=2)
+        types[f"n{k}"] = ph.Counts(lower=0, upper=60, typical=2, spread=2)
     for k in range(n_columns - len(own)):
         own[f"c{k}"] = np.where(rng.random(n) < 0.5, base, rng.integers(0, 3, n))
         types[f"c{k}"] = ph.Nominal(levels=(0, 1, 2))

@@ -15,6 +15,7 @@ from pyhybrid.cli.options import (
     ModelName,
     Overwrite,
     PrivateFolder,
+    Read,
     build_model,
     default_model,
     fit_options,
@@ -50,11 +51,12 @@ def calibrate(
     ] = False,
     holds_no_released_record: HoldsNone = False,
     fit: Fit = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Freeze weights, cap and center, and save them."""
     check_output_folder(out, overwrite=overwrite)
-    how, source = fit_options(fit), read_table(data)
+    how, source = fit_options(fit), read_table(data, read=read)
     if model is None:
         chosen = default_model(formula, source.frame, of_reference=True)
     else:

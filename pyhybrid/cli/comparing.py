@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pyhybrid.cli.console import frame_table, progress_bars, show
+from pyhybrid.cli.console import frame_table, note, progress_bars, show
 from pyhybrid.cli.options import (
+    CLIPPED,
     Data,
     Fit,
     Formula,
     MechanismNames,
     ModelName,
+    Named,
     Overwrite,
     PrivateFolder,
+    Read,
     build_mechanism,
     check_once,
     fit_options,
@@ -24,7 +27,7 @@ from pyhybrid.cli.options import (
     option,
     read_table,
 )
-from pyhybrid.core.checks import check_count, check_output_folder
+from pyhybrid.core.checks import check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
@@ -48,21 +51,32 @@ def compare(
     out: PrivateFolder,
     model: ModelName = None,
     mechanism: MechanismNames = None,
+    epsilon: Annotated[
+        float,
+        option("Epsilon of clipped-scores, which is compared by default beside the papers'."),
+    ] = 1.0,
     n_synthetic: Annotated[int, option("m, the number of sets of each mechanism.")] = 20,
     fit: Fit = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit every candidate to one table, and write tables and a report."""
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
     how = fit_options(fit, {"n_draws_released": int})
-    df = read_table(data).frame
-    candidates = build_mechanisms(mechanism or (), model_for(model, "", formula, df))
+    df = read_table(data, read=read).frame
+    chosen = model_for(model, "", formula, df)
+    candidates = build_mechanisms(mechanism or (), chosen)
+    if not mechanism:
+        default = Named(CLIPPED, {"epsilon": check_positive(epsilon, "--epsilon")})
+        candidates = {CLIPPED: build_mechanism(default, chosen), **candidates}
     with progress_bars() as progress:
         result = comparing.compare(
             candidates, df, n_synthetic=n_synthetic, progress=progress,
             **{"n_draws_released": n_synthetic, **how},
         )  # fmt: skip
+    for name, why in result.refused.items():
+        note(f"{name} is left out: {why}")
     from pyhybrid.reports.comparison import comparison_report
     from pyhybrid.reports.page import facts_of_table
 
@@ -73,7 +87,8 @@ def compare(
         "report.html": page,
     }
     shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
-    shown = shown[["mechanism", "epsilon", "accounting", "lipschitz_bound", "efficiency"]]
+    shown = shown[["mechanism", "epsilon", "accounting", "epsilon_published", "lipschitz_bound",
+                   "efficiency"]].rename(columns={"epsilon_published": "2 Delta"})  # fmt: skip
     texts = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in result.releases if n in DEFAULT_SET)
     title = f"{n_synthetic} synthetic sets each (confidential)"
     table = frame_table(title, shown, caption=texts or None)
@@ -115,13 +130,14 @@ def curve(
     model: ModelName = None,
     n_synthetic: Annotated[int, option("m, the number of sets at each point.")] = 20,
     fit: Fit = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit every pair of (scale, shift), and write a table, a figure and a report."""
     grid = _numbers(scales, "--scales"), _numbers(shifts, "--shifts")
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
-    how, df = fit_options(fit), read_table(data).frame
+    how, df = fit_options(fit), read_table(data, read=read).frame
     chosen = model_for(model, "", formula, df)
     chosen.bind(df)  # bad data leave no file behind
     with progress_bars() as progress:

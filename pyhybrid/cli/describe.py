@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.markup import escape
 
 from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.in_parts import source_of
 from pyhybrid.cli.options import Data, Read, read_table
-from pyhybrid.models.columns.kinds import Counts, Kind, Leveled, Number
+from pyhybrid.models.columns.kinds import Counts, Dates, Kind, Leveled, Number
+from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.describe import seen_kind, to_decide
+from pyhybrid.tables.read import typed_texts
 from pyhybrid.tables.relations import relations_of
 
 _MOST_RELATIONS = 20
@@ -16,28 +21,40 @@ _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 
 def describe(data: Data, read: Read = None) -> None:
     """Print a row for each column."""
-    source = read_table(data, read=read)
-    df = source.frame
+    many = source_of(data)
+    codes: Mapping[str, tuple[int, ...]] = {}
+    if many is None:
+        source = read_table(data, read=read)
+        df, codes = source.frame, source.codes
+        shown_rows = f"{len(df):,} rows"
+    else:
+        table = open_source(many)
+        df = table.sample(table.columns)
+        df = typed_texts(df) if table.missing_texts else df
+        shown_rows = f"{table.count():,} rows, {len(df):,} of them looked at"
     risky, rows = to_decide(df), []
     for name, column in df.items():
-        kind, share = seen_kind(column, source.codes.get(str(name))), column.isna().mean()
+        kind, share = seen_kind(column, codes.get(str(name))), column.isna().mean()
         missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
-    title = f"{data}: {len(df):,} rows, {df.shape[1]} columns"
+    title = f"{many or data}: {shown_rows}, {df.shape[1]} columns"
     show(table_of(title, ("column", "kind", "drafted range", "missing", "to decide"), rows,
                   left=("kind", "drafted range", "to decide")))  # fmt: skip
     found = relations_of(df)
     if found:
         more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
         show(
-            "All records keep these relations (confidential). Synthetic rows will not: leave a "
-            "column out that others give (--drop), and compute it afterwards.",
+            "All records keep these relations (confidential). Synthetic rows will if they stand "
+            'in the list "after" of the file of types: it must be known that they hold for all.',
             *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
         )
 
 
 def _values(kind: Kind) -> str:
+    if isinstance(kind, Dates):
+        codes = f", and codes {', '.join(kind.codes)}" if kind.codes else ""
+        return f"{kind.lower} to {kind.upper} as {kind.format}{codes}"
     if isinstance(kind, Number):
         steps = "" if isinstance(kind, Counts) else f" by {10.0 ** -(kind.decimals or 0):g}"
         codes = f", and codes {', '.join(map(str, kind.codes))}" if kind.codes else ""

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.ledger import open_ledger
-from pyhybrid.cli.options import build_mechanism, build_model, named
+from pyhybrid.cli.options import build_mechanism, build_model, named, names_of
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.in_parts import release_in_parts
@@ -34,7 +34,8 @@ def release_source(request: Any, name: str) -> None:
     """Release the table in parts, by clipped scores of a formula or by noisy marginals."""
     request.refuse(_LOCAL_ONLY, "a table that stays where it is is released strictly, in parts")
     source = open_source(name)
-    n = source.count()
+    n, drop = source.count(), names_of(request.drop, source.columns)
+    keep = names_of(request.keep, source.columns)
     delta = default_delta(n) if request.delta is None else request.delta or None
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
     if request.formula:
@@ -53,10 +54,15 @@ def release_source(request: Any, name: str) -> None:
                 "a table that stays where it is needs --types, a file of the types of its columns, "
                 "and --epsilon; or --formula and --model for one column"
             )
+        if read_after(request.types):
+            raise InvalidInput(
+                '"after" must be left out of the types of a table that stays where it is: derive '
+                "columns of its parts when they are read"
+            )
         kinds = kinds_of(read_types(request.types))
         kinds = {column: kind for column, kind in kinds.items() if column in source.columns}
         mechanism = table_mechanism(kinds, {}, epsilon=request.epsilon, delta=delta, **settings)
-        left = [c for c in source.columns if c not in kinds and c not in request.drop]
+        left = [c for c in source.columns if c not in kinds and c not in drop]
         if left:
             raise InvalidInput(
                 f"every column must have a type, or be left out: {left[0]!r} has none; add it to "
@@ -67,8 +73,8 @@ def release_source(request: Any, name: str) -> None:
     )
     with progress_bars() as progress:
         charge = release_in_parts(
-            mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=request.drop,
-            keep=request.keep, ledger=ledger, progress=progress,
+            mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=drop,
+            keep=keep, ledger=ledger, progress=progress,
         )  # fmt: skip
     note(f"{n:,} records; parts are in {request.out / 'public'}")
     show(f"privacy loss {charge.cost} ({charge.kind}, {charge.relation} {charge.protected})")

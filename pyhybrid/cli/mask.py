@@ -16,6 +16,7 @@ from pyhybrid.cli.options import (
     Ids,
     Keep,
     Overwrite,
+    Read,
     ReleaseFolder,
     Seed,
     names_of,
@@ -90,13 +91,14 @@ def mask(
     model: Annotated[str, option("Model of --formula: ols, probit or logit.")] = "ols",
     k0: Annotated[int, option("Number of matches that makes a record low risk.", "--k0")] = 5,
     seed: Seed = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Mask, measure the risk before and after, save and show."""
     check_output_folder(out, overwrite=overwrite)
     check_choice(model, "--model", ANALYSES)
     check_count(n_synthetic, "--n-synthetic")
-    source = read_table(data)
+    source = read_table(data, read=read)
     frame, said = source.frame, _types(types, source.frame.columns)
     asked = read_keys(key, "--key", frame.columns)
     names = list(asked)

@@ -16,6 +16,7 @@ from pyhybrid.cli.options import (
     Html,
     Json,
     Overwrite,
+    Read,
     Synthetic,
     Versus,
     check_once,
@@ -68,11 +69,12 @@ def utility(
     seed: Annotated[int, option("Seed of resamples and permutations.")] = 1,
     json_out: Json = None,
     html: Html = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Compute the summary of each version, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
-    data, versions = _read_versions(real, synthetic, versus or ())
+    data, versions = _read_versions(real, synthetic, versus or (), read)
     compared = _shared(data, versions) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
         summaries = {
@@ -130,14 +132,15 @@ def risk(
     versus: Versus = None,
     json_out: Json = None,
     html: Html = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Compute the summary of each version, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
-    data, versions = _read_versions(real, synthetic, versus or ())
+    data, versions = _read_versions(real, synthetic, versus or (), read)
     keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
-    outside = None if holdout is None else read_table(holdout).frame
+    outside = None if holdout is None else read_table(holdout, read=read).frame
     kinds = {name: own["kind"] for name, own in {**keys, **hidden}.items() if "kind" in own}
     summaries = {
         name: risk_summary(
@@ -179,15 +182,18 @@ def parse_key(text: str, option_name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _read_versions(
-    real: Path, synthetic: Sequence[Path], versus: Sequence[Path]
+    real: Path,
+    synthetic: Sequence[Path],
+    versus: Sequence[Path],
+    read: Sequence[str] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
     """The data, and the sets of each version; a folder stands for the sets of a release."""
     versions = {
-        name: [read_table(path).frame for path in _sets(paths)]
+        name: [read_table(path, read=read).frame for path in _sets(paths)]
         for name, paths in {"synthetic": synthetic, "versus": versus}.items()
         if paths
     }
-    return read_table(real).frame, versions
+    return read_table(real, read=read).frame, versions
 
 
 def _sets(paths: Sequence[Path]) -> list[Path]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
@@ -29,6 +31,15 @@ def save_and_show(
     if release.origin is not None:
         release = replace(release, origin=replace(release.origin, table=source.name))
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
+    formulas = [
+        str(name) for name, column in release.synthetic[0].items()
+        if source.file_format == "csv" and _starts_formulas(column)
+    ]  # fmt: skip
+    if formulas:
+        note(
+            f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
+            "formulas: import the file as text, or rename these levels"
+        )
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         release.save(out, file_format=source.file_format, overwrite=overwrite, ledger=ledger)
@@ -39,11 +50,20 @@ def save_and_show(
         note(f"the release is saved in {out}; showing it failed ({type(error).__name__})")
 
 
+def _starts_formulas(column: pd.Series) -> bool:
+    """Whether a text begins as a formula does, and is no number."""
+    if is_number(column) or pd.api.types.is_bool_dtype(column.dtype):
+        return False
+    texts = pd.Series(column.dropna().astype(str).unique(), dtype=object)
+    begins = texts.str.match(r"[=+@\t\r-]").to_numpy(dtype=bool)
+    return bool(pd.to_numeric(texts[begins], errors="coerce").isna().any())
+
+
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     """What the report opens with, columns that leave unchanged, and the folder that `release` is
     in."""
     from pyhybrid.reports.columns import lost_relations, pair_ratios
-    from pyhybrid.reports.release import beside_data
+    from pyhybrid.reports.release import beside_data, with_days
     from pyhybrid.reports.verdicts import (
         judged_columns,
         limit_texts,
@@ -52,6 +72,7 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
         worst_of,
     )
 
+    release, data = with_days(release, data)
     known = release.origin is not None
     lost = lost_relations(pair_ratios(beside_data(release, data), data)) if known else []
     judged = judged_columns(release, data)
@@ -73,7 +94,7 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
-        f"\n{release.statement.split(_PARAGRAPH)[1].replace('**', '')}",
+        f"\n{escape(unescape(release.statement).split(_PARAGRAPH)[1].replace('**', ''))}",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pyhybrid.cli.console import note, show
-from pyhybrid.cli.options import Overwrite, option, read_table
+from pyhybrid.cli.options import Overwrite, Read, option, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
@@ -31,6 +31,7 @@ def report(
         Path | None,
         option("HTML file, confidential. [default: confidential/report.html of the release]"),
     ] = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Print the path of the report, or write it anew."""
@@ -46,7 +47,7 @@ def report(
             f"{release} must be a release with an epsilon: it is a masked one, whose report only "
             "pyhybrid mask writes"
         )
-    loaded, frame = Release.load(release), read_table(data).frame
+    loaded, frame = Release.load(release), read_table(data, read=read).frame
     write_files({target: release_report(loaded, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")
 

@@ -57,7 +57,7 @@ from pyhybrid.mechanisms import MODEL_FREE, ClippedScores, NoisyMarginals, meet_
 from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models.columns.kinds import Kind
-from pyhybrid.models.columns.types_files import read_types
+from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
@@ -69,7 +69,7 @@ from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
 from pyhybrid.tables.relations import relations_of
-from pyhybrid.tables.roles import kinds_of
+from pyhybrid.tables.roles import check_persons, kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
 _TABLE = "Whole table"
@@ -313,6 +313,7 @@ def _release_table(request: Request) -> None:
         )
     like = request.read_reference()
     types = {} if request.types is None else read_types(request.types)
+    after = [] if request.types is None else read_after(request.types)
     source = read_table(request.data, unsaid=types, read=request.read)
     delta = request.delta_for(len(source.frame))
     if delta is None and request.delta is None:
@@ -338,7 +339,7 @@ def _release_table(request: Request) -> None:
         release = synthesize_table(
             source.frame, epsilon=request.epsilon, delta=delta, unit=request.unit,
             rows_per_unit=request.rows_per_unit, types=types, reference=frame,
-            id=next(iter(decided.ids), None), drop=decided.drop, keep=decided.keep,
+            id=next(iter(decided.ids), None), drop=decided.drop, keep=decided.keep, after=after,
             holds_no_released_record=request.holds_no_released_record,
             n_synthetic=request.n_synthetic, progress=progress, **settings,
         )  # fmt: skip
@@ -386,14 +387,18 @@ def _decided_of_table(
             "--overwrite writes a new one"
         )
     for relation in relations_of(left)[:_MOST_RELATIONS]:
-        note(f"all records keep {relation}; synthetic rows will not (pyhybrid describe shows all)")
+        note(
+            f"all records keep {relation}: synthetic rows will if it stands in the list "
+            f'"after" of {path} (pyhybrid describe shows all)'
+        )
     write_draft(path, left.drop(columns=[*risky]), source.codes)
     command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
         "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
-        'records have is marked), and set "confirmed": true. '
+        'records have is marked), set "confirmed": true, and list in "after" what must hold in '
+        "each row. "
         f"Then run: {command}"
     )
 
@@ -421,6 +426,7 @@ def _release_by_scores(request: Request) -> None:
     declared = bool(request.model) or like is not None
     steps = _steps(request, models, len(df))
     if like is not None:
+        check_persons(df, like, request.unit)
         steps = [step.from_reference(like) for step in steps]
     decisions = request.decided(df)
     if declared:

@@ -16,7 +16,7 @@ from rich.markup import escape
 import pyhybrid
 from pyhybrid import validation
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import FIT, Overwrite, fit_options, model_for, option, read_table
+from pyhybrid.cli.options import FIT, Overwrite, Read, fit_options, model_for, option, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.models import Poisson
@@ -66,6 +66,7 @@ def validate(
     settings: Annotated[
         str | None, option("Of the sampler, as key=value,...: chains, warmup, draws.", group=FIT)
     ] = None,
+    read: Read = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Compare, save the report, and show what disagrees."""
@@ -92,7 +93,7 @@ def validate(
         elif data is None or formula is None:
             result = validation.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
-            df = read_table(data).frame
+            df = read_table(data, read=read).frame
             result = validation.validate(df, model_for(model, "", formula, df), quick=quick, **how)
             result = replace(result, settings={**result.settings, "table": data.name})
     if out is not None:

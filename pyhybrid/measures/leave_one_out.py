@@ -81,7 +81,7 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     terms[:, unbounded] = 0.0
     moves = np.ptp(terms, axis=0) > 0
     log_sum, k = _smoothed_log_sum(-terms)
-    loss = np.where(moves, np.abs(terms + log_sum - np.log(n_draws)), 0.0)
+    loss = np.asarray(np.where(moves, np.abs(terms + log_sum - np.log(n_draws)), 0.0))
     quantiles = np.quantile(loss, _PROBABILITIES, axis=0).T
     loss[:, unbounded] = np.inf
     return LeaveOneOutLoss(

@@ -15,11 +15,13 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
+from pyhybrid.core.dates import DATE, MOST_DATES, TIME, date_format, plausible, read_dates
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.estimates import average_one, check_weights
 from pyhybrid.measures.survey import survey_weights
 
 _DATA = "the data"
+_MOSTLY = 0.9  # of a column's entries are dates
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
 
 
@@ -203,13 +205,26 @@ def _read_column(
     data = tables[_DATA]
     if as_codes or not is_numeric(data):
         return _read_categories(column, tables)
-    read = _days if pd.api.types.is_datetime64_any_dtype(data) else _numbers
-    return [read(column, values, name) for name, values in tables.items()]
+    form = _format_of_days(data)
+    if form is not None:
+        return [_days(column, values, name, form) for name, values in tables.items()]
+    return [_numbers(column, values, name) for name, values in tables.items()]
+
+
+def _format_of_days(values: pd.Series) -> str | None:
+    """Format of dates, and of texts and numbers that are many different ones; None of others."""
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return TIME
+    try:
+        many = values.nunique() > MOST_DATES
+    except TypeError:  # lists and the like
+        return None
+    return date_format(_blank(values)) if many else None
 
 
 def is_numeric(values: pd.Series) -> bool:
     """Whether a column holds numbers or dates, rather than categories."""
-    if pd.api.types.is_datetime64_any_dtype(values):
+    if _format_of_days(values) is not None:
         return True
     if isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(values):
         return False
@@ -219,17 +234,24 @@ def is_numeric(values: pd.Series) -> bool:
     return not any(isinstance(v, (str, bool)) for v in present) and _parsed(present) is not None
 
 
-def _days(column: str, values: pd.Series, name: str) -> pd.Series:
-    """Dates, or text in ISO 8601, as days since 1970-01-01."""
-    try:
-        if pd.api.types.is_numeric_dtype(values):
-            raise TypeError
-        naive = pd.to_datetime(_blank(values), utc=True, format="ISO8601").dt.tz_localize(None)
-    except (ValueError, TypeError):
-        raise InvalidInput(
-            f"column {column!r} must hold dates in {name}, as it does in the data"
-        ) from None
-    days = (naive - pd.Timestamp(0)) / pd.Timedelta(days=1)
+def _days(column: str, values: pd.Series, name: str, form: str) -> pd.Series:
+    """Dates as days since 1970-01-01, those in ISO 8601 beside typed ones, too; what stands for
+    something else, such as 9999-12-31, is missing."""
+    cells, other = _blank(values), InvalidInput(
+        f"column {column!r} must hold dates in {name}, as it does in the data"
+    )  # fmt: skip
+    if form in (DATE, TIME) and not pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        try:
+            if pd.api.types.is_numeric_dtype(values):
+                raise TypeError
+            cells = pd.to_datetime(cells, utc=True, format="ISO8601").dt.tz_localize(None)
+        except (ValueError, TypeError):
+            raise other from None
+    times = read_dates(cells, None if form in (DATE, TIME) else form)
+    if times.notna().sum() < _MOSTLY * cells.notna().sum():
+        raise other
+    times = times.where(plausible(times) | ("%Y" not in form and "%" in form))
+    days = (times - pd.Timestamp(0)) / pd.Timedelta(days=1)
     from_days: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
     return from_days
 

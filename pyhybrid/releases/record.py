@@ -30,10 +30,12 @@ from pyhybrid.releases.estimates import Estimates
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Origin:
     """What the owner's report needs; never saved. Confidential. `without_privacy` gives estimates
-    without clip and noise; `table` names the file, if there is one."""
+    without clip and noise; `relations` has the shares of records, and of synthetic rows, that keep
+    each declared relation; `table` names the file, if there is one."""
 
     data: pd.DataFrame
     without_privacy: Callable[[], Mapping[str, float]] = dict
+    relations: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     steps: Sequence[Origin] = ()
     table: str = ""
 

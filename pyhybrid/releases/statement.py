@@ -52,7 +52,8 @@ def privacy_statement(
         blocks.append(_bullets(decisions.sentences))
     if release.estimates is not None:
         blocks += ["## Estimates", *_WORDS.rendered("estimates"), _estimates(release.estimates)]
-    return "\n\n".join(blocks) + "\n"
+    # Names and relations of columns are in it, and Markdown would take tags of theirs as HTML.
+    return "\n\n".join(blocks).replace("<", "&lt;") + "\n"
 
 
 def _estimates(own: Estimates) -> str:

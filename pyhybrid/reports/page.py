@@ -7,6 +7,7 @@ paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions o
 from __future__ import annotations
 
 import datetime
+import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -238,7 +239,7 @@ def statement_sections(statement: str, *, level: int) -> list[Section]:
     heading, depth = "", level
     paragraphs: list[list[str]] = []
     bullets: list[str] = []
-    for block in [*statement.strip().split("\n\n"), "## "]:
+    for block in [*html.unescape(statement).strip().split("\n\n"), "## "]:
         if block.startswith("# "):
             continue
         marks, _, rest = block.partition(" ")

@@ -13,6 +13,8 @@ import pyhybrid
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
+from pyhybrid.models.columns.dates import DateForm
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
@@ -55,6 +57,7 @@ from pyhybrid.reports.page import (
     setting_text,
     statement_sections,
 )
+from pyhybrid.reports.relations import relations_section, repeated_section
 from pyhybrid.reports.verdicts import (
     Judged,
     judged_columns,
@@ -77,12 +80,29 @@ def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str
     checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
-    data, named = release.origin.data, release.origin.table
+    named = release.origin.table
+    release, data = with_days(release, release.origin.data)
     pages = {"report.html": release_report(release, data, table=named)}
     for place, (columns, step) in enumerate(release.steps.items(), start=1):
         title = f"Step {place} of {len(release.parts)}: {columns}"
         pages[f"report_step_{place}.html"] = release_report(step, data, title=title, table=named)
     return {**pages, **checklist}
+
+
+def with_days(release: Release, data: pd.DataFrame) -> tuple[Release, pd.DataFrame]:
+    """Both with columns of dates as numbers, steps (days, seconds) since their first one."""
+    domain = release.settings.get("domain", {})
+    forms = {name: DateForm.of(cells["dates"]) for name, cells in domain.items()
+             if isinstance(cells, Mapping) and "dates" in cells}  # fmt: skip
+
+    def counted(table: pd.DataFrame) -> pd.DataFrame:
+        steps = {name: pd.Series(form.numbers(table[name]), index=table.index)
+                 for name, form in forms.items() if name in table}  # fmt: skip
+        return with_columns(table, {name: own.where(own >= 0) for name, own in steps.items()})
+
+    if not forms:
+        return release, data
+    return replace(release, synthetic=[*map(counted, release.synthetic)]), counted(data)
 
 
 def release_report(
@@ -102,6 +122,8 @@ def release_report(
     marks = [judged_table(judged, "Column", {})] if judged else []
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
+        *relations_section(release),
+        *repeated_section(release, data),
         *pairs_section(ratios),
         *folded(
             "Each column",

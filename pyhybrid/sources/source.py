@@ -70,9 +70,12 @@ class Source(ABC):
     ----------
     columns : tuple of str
         Their columns.
+    missing_texts : tuple of str
+        Texts that stand for a missing value, of files without types; none of other tables.
     """
 
     columns: tuple[str, ...]
+    missing_texts: tuple[str, ...] = ()
 
     @abstractmethod
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:

@@ -12,22 +12,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.dates import MOST_DATES
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
+from pyhybrid.fitting.disclosive_columns import (
+    exposed_columns,
+    names_persons,
+    repeated_identifiers,
+)
+from pyhybrid.models.columns.dates import dates_in
 from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
+    Dates,
     Kind,
     Leveled,
     Nominal,
     Number,
     Ordered,
     Real,
+    dates_kind,
     kind_of,
 )
 from pyhybrid.models.columns.support import FEW
-from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED, SCHEMA, schema_of_types
+from pyhybrid.models.columns.types_files import AFTER, CONFIRMED, DRAFTED, SCHEMA, schema_of_types
 from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
@@ -35,9 +43,9 @@ from pyhybrid.tables.read import text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _RARE = 10
-_DAYS = "make a column of numbers of them, days since a fixed day"
-_OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out. To keep time apart, {_DAYS}"
-_MOST_DATES = 60
+_PARTS_OF_DATES = 50
+_OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out, unless the kind is Dates"
+_UNTOLD = "dates whose format they do not tell: declare it, format= of the kind Dates"
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
 _IDENTIFIES = "it may be an identifier: nearly all values differ"
@@ -65,6 +73,8 @@ def undecided(df: pd.DataFrame) -> dict[str, str]:
     exposed, reasons = exposed_columns(df, []), {}
     for column, values in df.items():
         name = str(column)
+        if dates_kind(values) is not None and not names_persons(name):
+            continue  # which dates come out is the noise's doing
         reason = to_mend(values) or exposed.get(name) or _unfit(values)
         if reason:
             reasons[name] = reason
@@ -75,21 +85,9 @@ def to_mend(column: pd.Series) -> str | None:
     """Why levels are to be numbers: text among these, or many dates."""
     if why := text_among_numbers(column):
         return why
-    for dates, written in ((are_dates, ""), (_are_days, " as YYYYMMDD")):
-        if dates(column) and (n_dates := column.nunique()) > _MOST_DATES:
-            return f"it holds {n_dates:,} dates{written}: {_DAYS}"
+    if are_dates(column) and column.nunique() > MOST_DATES and dates_kind(column) is None:
+        return f"it holds {column.nunique():,} {_UNTOLD}"
     return None
-
-
-def _are_days(column: pd.Series) -> bool:
-    """Whether numbers are days written as YYYYMMDD, of the years 1800 to 2199."""
-    if not is_number(column):
-        return False
-    held = column.dropna()
-    if held.empty or not held.between(18_000_101, 21_991_231).all() or (held % 1 != 0).any():
-        return False
-    days = pd.to_datetime(held.astype(np.int64).astype(str), format="%Y%m%d", errors="coerce")
-    return bool(days.notna().all())
 
 
 def _unfit(column: pd.Series) -> str | None:
@@ -112,7 +110,7 @@ def _unfit(column: pd.Series) -> str | None:
 def _nearly_distinct(column: pd.Series) -> bool:
     """Whether 95 % of 50 values or more differ: texts, or whole numbers nearly in sequence."""
     held = column.dropna()
-    if len(held) < 50 or are_dates(column) or held.nunique() < 0.95 * len(held):
+    if len(held) < 50 or dates_kind(column) is not None or held.nunique() < 0.95 * len(held):
         return False
     numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
     if np.isinf(numbers).any():
@@ -123,6 +121,8 @@ def _nearly_distinct(column: pd.Series) -> bool:
 def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kind | None:
     """What a column can hold, going by its values and the codes `declared` in its file; None if it
     is of no kind."""
+    if (dates := dates_kind(column)) is not None:
+        return dates
     if codes := codes_among(column) if declared is None else declared:
         kind = seen_kind(column[~column.isin(codes)], ())
         missing = bool(column.isna().any())
@@ -138,14 +138,14 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
     assert isinstance(kind, Number)
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
-    if values.size <= _MOST_DATES and _are_days(column):
+    if values.size <= MOST_DATES and dates_in(column) is not None:
         return Ordered(levels=tuple(map(int, values)), missing=kind.missing)
     if not isinstance(kind, Counts) and values.size <= min(
         _FEW_VALUES, len(column) / _RECORDS_OF_A_VALUE
     ):
         return Ordered(levels=tuple(values.tolist()), missing=kind.missing)
     if isinstance(kind, (Amounts, Counts)) and 2 * column.min() > column.max():  # years, codes
-        settings = {name: getattr(kind, name) for name in ("missing", "center", "unit")}
+        settings = {name: getattr(kind, name) for name in ("missing", "typical", "spread")}
         kind = Real(decimals=kind.decimals, **settings)
     try:
         with np.errstate(over="ignore"):
@@ -185,6 +185,8 @@ def write_draft(
     schema = path.with_name("types.schema.json")
     of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
     types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
+    if AFTER not in columns:
+        types[AFTER] = []
     for name, column in columns.items():
         kind = seen_kind(column, (codes or {}).get(str(name)))
         if kind is not None:
@@ -212,6 +214,8 @@ def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
         places = places_of_levels(column.dropna(), kind.levels)
         counts = np.bincount(places[places >= 0], minlength=len(kind.levels))
         return dict(zip(map(str, kind.levels), counts.tolist(), strict=True))
+    if isinstance(kind, Dates):
+        return _records_of_dates(kind, column.dropna())
     assert isinstance(kind, Number)
     assert kind.lower is not None
     assert kind.upper is not None
@@ -219,3 +223,12 @@ def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
     beyond = {"lower": amounts < kind.lower + step, "upper": amounts > kind.upper - step}
     ends = {end: int(beyond[end].sum()) for end in beyond if getattr(kind, end) != 0}
     return {**{str(code): int((column == code).sum()) for code in kind.codes}, **ends}
+
+
+def _records_of_dates(kind: Dates, held: pd.Series) -> dict[str, int]:
+    """Records of each code, and those of the first and the last 50th of the range."""
+    at = kind.numbers(held)
+    codes = {code: int((at == p).sum()) for code, p in zip(kind.codes, kind.points, strict=True)}
+    first = (at >= 0) & (at < kind.last / _PARTS_OF_DATES)
+    last = at > kind.last * (1 - 1 / _PARTS_OF_DATES)
+    return {**codes, "lower": int(first.sum()), "upper": int(last.sum())}

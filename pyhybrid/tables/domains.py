@@ -16,9 +16,11 @@ from pyhybrid.mechanisms.marginals.select import most_cells
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
+    Dates,
     Kind,
     Leveled,
     Number,
+    Real,
     SemiContinuous,
 )
 from pyhybrid.models.columns.support import of_steps
@@ -29,8 +31,8 @@ MOST_BINS = 12
 """Of a column in two-way tables: its bins are merged to so many; see `pyhybrid.NoisyMarginals`."""
 _FEW = 300  # numbers in a range of so many steps are cells of their own
 _ON_STEP = 1e-6
-_FAR = np.arange(0.1, 11, 0.1)  # edges at center +- unit (exp(t) - 1) / 3
-_EVEN = 100  # bins of numbers without a unit
+_FAR = np.arange(0.1, 11, 0.1)  # edges at typical +- spread (exp(t) - 1) / 3
+_EVEN = 100  # bins of numbers without a spread
 
 
 def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> ColumnDomain:
@@ -40,6 +42,9 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     """
     if isinstance(kind, Leveled):
         return ColumnDomain(levels=kind.levels, missing=kind.missing, ordered=kind.ordered)
+    if isinstance(kind, Dates):
+        steps = Real(lower=0, upper=kind.last, decimals=0, codes=kind.points)
+        return replace(domain_of(name, steps), missing=kind.missing, clamp=True, dates=kind)
     assert isinstance(kind, Number)
     clamp = None in (kind.lower, kind.upper)
     if clamp and reference is not None:
@@ -60,8 +65,8 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
         step=step,
         missing=kind.missing,
         clamp=clamp,
-        center=None if kind.unit is None else float(kind.center or 0.0),
-        unit=kind.unit,
+        center=None if kind.spread is None else float(kind.typical or 0.0),
+        unit=kind.spread,
     )
 
 
@@ -97,8 +102,8 @@ def _edges(kind: Number, *, points: tuple[float, ...], step: float) -> tuple[flo
         cells = np.append(np.arange(round(start), round(end) + 1), round(end) + 0.5)
         kept = with_steps(cells, alone)
         return (*of_steps(kept[:-1], step).tolist(), high + step / 2)
-    if kind.unit is not None:
-        center, far = kind.center or 0.0, kind.unit / 3 * np.expm1(_FAR)  # most may lie closer
+    if kind.spread is not None:
+        center, far = kind.typical or 0.0, kind.spread / 3 * np.expm1(_FAR)  # most may lie closer
         inner = np.concatenate([center - far, [center], center + far])
     elif isinstance(kind, (Counts, Amounts, SemiContinuous)) and high > 0:
         start_at = max(low, 0.0)  # most are nearer to it than to the middle
@@ -209,7 +214,6 @@ def _coded(column: pd.Series) -> npt.NDArray[np.int64]:
 def _cells(name: str, kind: Kind) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
-    assert isinstance(kind, Number)
-    if None in (kind.lower, kind.upper, kind.decimals):
+    if isinstance(kind, Number) and None in (kind.lower, kind.upper, kind.decimals):
         return MOST_BINS + kind.missing
     return most_cells(domain_of(name, kind), MOST_BINS)

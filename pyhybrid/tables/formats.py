@@ -31,6 +31,9 @@ FORMATS = {
 """What a file is, by how its name ends; ``.gz`` may follow for texts."""
 _NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
 _SEPARATORS, _SNIFFED = ";\t|", 65_536
+_ROWS_OF_HEADER = 1000
+_DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4}")
+_YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -87,20 +90,37 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     options: dict[str, Any] = {"sep": taken, "dtype": str, "keep_default_na": False,
                                "encoding": encoding, "index_col": False}  # fmt: skip
     header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
-    _check_header(path, header)
     check_names(header)
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
-    with _opened(path, encoding) as file:
-        lines = csv.reader(file, delimiter=taken)  # pandas fills a line that ends early, in silence
-        if any(0 < len(cells) < len(header) for cells in lines):
-            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
+    if not _lines_are_even(path, encoding, taken, len(header)):
+        with _opened(path, encoding) as file:
+            lines = csv.reader(file, delimiter=taken)  # pandas fills a line in silence
+            if any(0 < len(cells) < len(header) for cells in lines):
+                raise pd.errors.ParserError(f"line {lines.line_num} ends early")
     with warnings.catch_warnings():
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         cells: pd.DataFrame = pd.read_csv(path, **options)
+    _check_header(path, cells)
     named = {"\t": "tabs"}.get(taken, repr(taken))
     remarks = (f"its cells are taken as separated by {named}",) if taken != "," else ()
     return Texts(cells=cells, remarks=() if separator else remarks)
+
+
+def _lines_are_even(path: Path, encoding: str, separator: str, n_cells: int) -> bool:
+    """Whether each line that is not empty has so many cells, of a file without quotes; False where
+    this cannot be told quickly."""
+    if path.suffix.lower() == ".gz" or not encoding.startswith("utf-8") or len(separator) > 1:
+        return False
+    data = np.fromfile(path, dtype=np.uint8)
+    if (data == ord('"')).any():
+        return False
+    ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
+    before = np.searchsorted(np.flatnonzero(data == ord(separator)), ends)
+    held = np.diff(np.append(0, before)) == n_cells - 1
+    size, returns = np.diff(np.append(-1, ends)) - 1, data[np.maximum(ends, 1) - 1] == ord("\r")
+    empty = size - returns <= 0
+    return bool((held | empty).all() and not (data == ord("\r")).sum() > ends.size)
 
 
 def _opened(path: Path, encoding: str) -> IO[str]:
@@ -122,16 +142,20 @@ def _separator(path: Path, encoding: str) -> str:
         return ","
 
 
-def _check_header(path: Path, header: list[str]) -> None:
-    """Refuse a first line that looks like a record: half of its cells or more are numbers, and they
-    are not all years."""
-    numbers = [name for name in header if _NUMBER.fullmatch(name.strip().replace(",", "."))]
-    years = all(re.fullmatch(r"(1[5-9]|20|21)\d\d", name.strip()) for name in numbers)
-    if 2 * len(numbers) >= len(header) and not years:
+def _check_header(path: Path, cells: pd.DataFrame) -> None:
+    """Refuse a first line that looks like a record: half of its cells or more are numbers, but for
+    years, or dates, or one of several values of their columns."""
+    rows, alike = cells.head(_ROWS_OF_HEADER), 0
+    for place, name in enumerate(map(str, cells)):
+        held = set(rows.iloc[:, place]) - {""}
+        number = _NUMBER.fullmatch(name.strip().replace(",", ".")) and not _YEAR.fullmatch(name)
+        dates = _DATE.fullmatch(name) and all(_DATE.fullmatch(text) for text in held)
+        alike += bool(number or dates or (name in held and len(held) > 1))
+    if 2 * alike >= cells.shape[1] and alike:
         raise InvalidInput(
-            f"data file {path} must have the names of its columns in its first line: "
-            f"{len(numbers)} of its {len(header)} cells are numbers, as in a record; write a line "
-            "with names above it"
+            f"data file {path} must have the names of its columns in its first line: {alike} of "
+            f"its {cells.shape[1]} cells are numbers or values of their columns, as in a record; "
+            "write a line with names above it"
         )
 
 
@@ -149,7 +173,7 @@ def reason_of(error: Exception, path: Path) -> str:
     if isinstance(error, pd.errors.EmptyDataError):
         return "it is empty"
     line = re.search(r"line (\d+)", str(error))
-    rule = "every line must have as many cells as the header"
+    rule = "every line must have as many cells as the first one, which has the names of columns"
     if isinstance(error, pd.errors.ParserError):
         return rule + (f": line {line.group(1)} has not" if line else "")
     if isinstance(error, pd.errors.ParserWarning):
@@ -167,9 +191,9 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
             raise InvalidInput(f"sheet must be one of {', '.join(sheets)}: found {sheet!r}")
         table = pd.read_excel(book, sheet or sheets[0], header=None, dtype=object, na_filter=False)
     header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
-    _check_header(path, header)
     check_names(header)
     cells = table.iloc[1:].map(_text_of).set_axis(header, axis=1).reset_index(drop=True)
+    _check_header(path, cells)
     several = sheet is None and len(sheets) > 1
     remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
     return Texts(cells=cells, remarks=remarks)

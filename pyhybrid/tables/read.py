@@ -21,7 +21,9 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.kinds import plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.tables.formats import format_of, read_texts, reason_of
@@ -29,13 +31,25 @@ from pyhybrid.tables.formats import format_of, read_texts, reason_of
 _MISSING_TEXT = ("", "NA")
 _MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 _MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
-_CODE = r"[+-]?0\d|\+"  # a number that would lose its first character
+# a number that would lose its first character, and 1E10: programs write 1e+10
+_CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
 _FEW_TEXTS = 5  # that may be half of its cells
-_SIGNS = re.compile(r"[$€£%\s]|(?<=\d),(?=\d{3}(?!\d))")
-_DECIMAL_COMMA = re.compile(r"([+-]?\d+),(\d+)")
+_SIGNS = r"[$€£¥%]|EUR|USD|CHF|GBP"  # beside a number
+_WRITTEN = {
+    r"[+-]?\d+(\.\d+)?": ("signs or spaces", []),
+    r"[+-]?(\d{1,3}(,\d{3})+|\d{1,3})(\.\d+)?": ("separators of thousands", ["thousands=,"]),
+    r"[+-]?\d+(,\d+)?": ("decimal commas", ["decimal=,"]),
+    r"[+-]?\d{1,3}(\.\d{3})*(,\d+)?": (
+        "decimal commas and points between thousands", ["decimal=,", "thousands=."]),
+    r"[+-]?\d{1,3}(['’]\d{3})*(\.\d+)?": ("marks between thousands", ["thousands='"]),
+}  # fmt: skip
+"""What texts match that are numbers but for signs and spaces: how these are written, and what reads
+them."""
+_NEGATIVE = r"\([\d.,]*\d\)|\d[\d.,]*-"  # as (5) or 5-
+_THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +83,8 @@ class SourceTable:
         if self.text is None:
             return release
         table = release.synthetic[0]
-        texts = {name: self.text[name] for name in table.columns if str(name) not in ids}
+        texts = {name: self.text[name] for name in table.columns
+                 if str(name) not in ids and name in self.text}  # fmt: skip
         return release.with_unsynthesized(with_columns(table, texts))
 
 
@@ -147,6 +162,7 @@ def _of_frame(path: Path, frame: pd.DataFrame) -> SourceTable:
     _check_size(path, frame)
     check_names(frame.columns, frame.index.names)
     frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+    frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
     return SourceTable(frame=frame, text=None, file_format="parquet", name=path.name)
 
 
@@ -212,17 +228,30 @@ class _Written:
 
 def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
-    cells: pd.Series = text.where(~text.isin(_MISSING_NUMBER))
-    codes, texts = pd.factorize(cells)
-    numbers = _as_written(pd.Series(texts))
+    codes, distinct = pd.factorize(text)
+    texts = pd.Series(distinct)
+    absent = texts.isin(_MISSING_NUMBER).to_numpy(dtype=bool)
+    numbers = _as_written(texts[~absent].reset_index(drop=True))
     typed: pd.Series
     if numbers is None:
-        typed = text.where(~text.isin(_MISSING_TEXT))
+        empty = texts.isin(_MISSING_TEXT).any()
+        typed = text.where(~text.isin(_MISSING_TEXT)) if empty else text
     else:
-        if (codes < 0).any():
-            numbers = np.append(numbers.astype(np.float64), np.nan)
-        typed = pd.Series(numbers[codes], index=text.index, name=text.name)
+        known = np.full(texts.size, np.nan) if absent.any() else numbers
+        if absent.any():
+            known[~absent] = numbers
+        typed = pd.Series(known[codes], index=text.index, name=text.name)
     return typed
+
+
+def typed_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns of texts as `read_file` takes them, of files that were read without it."""
+    texts = {
+        name: _typed(column.fillna("").astype(object))
+        for name, column in frame.items()
+        if all(isinstance(cell, str) for cell in column.dropna())
+    }
+    return with_columns(frame, texts)
 
 
 def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
@@ -248,11 +277,14 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 
 
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
-    """Texts if a level is one, else numbers; texts, to be refused, if a cell is no number."""
-    levels = [own for own in form.levels or () if isinstance(own, str)]
-    absent = text.isin(_MISSING_NUMBER) & ~text.isin(levels) | text.isin(written.missing)
+    """Texts of dates and of levels that are texts, else numbers; texts, to be refused, if a cell is
+    no number."""
+    dates = isinstance(form, DateForm)
+    levels = form.codes if isinstance(form, DateForm) else form.levels or ()
+    texts_of_levels = [level for level in levels if isinstance(level, str)]
+    absent = text.isin(_MISSING_NUMBER) & ~text.isin(texts_of_levels) | text.isin(written.missing)
     cells: pd.Series = text.where(~absent)
-    if levels:
+    if texts_of_levels or dates:
         return cells
     texts = pd.Series(cells.dropna().unique(), dtype=object)
     plain = written.numbers(texts).fillna(texts) if written.says else texts
@@ -300,18 +332,39 @@ def _are_numbers(texts: pd.Series) -> float:
 def _with_signs(known: pd.Series) -> str | None:
     """Why texts seem to be numbers, if they are but for signs, separators and decimal commas."""
     texts = known.head(_LOOKED_AT).astype(str)
-    if _are_numbers(texts.str.replace(_SIGNS, "", regex=True)) >= _MOSTLY:
-        how, way = "signs or separators of thousands ($ % ,)", "thousands=, and signs=$% read them"
-    elif texts.str.fullmatch(_DECIMAL_COMMA).mean() >= _MOSTLY:
-        how, way = "decimal commas", "decimal=, reads them"
-    else:
-        return None
-    return f"it holds numbers with {how}, and is read as text: {way}"
+    signs = "".join(sorted({sign for found in texts.str.findall(_SIGNS) for sign in found}))
+    bare = texts.str.replace(rf"{_SIGNS}|\s", "", regex=True)
+    for pattern, (how, ways) in _WRITTEN.items():
+        if bare.str.fullmatch(pattern).mean() >= _MOSTLY:
+            given = [*ways, *([f"signs={signs}"] if signs else [])] or ["thousands=' '"]
+            how = f"{how} and {signs}" if signs and ways else how
+            reads = "reads" if len(given) == 1 else "read"
+            return (
+                f"it holds numbers with {how}, and is read as text: {' and '.join(given)} {reads} "
+                "them"
+            )
+    negative = bare.str.fullmatch(_NEGATIVE)
+    if negative.any() and (negative | bare.str.fullmatch(r"[\d.,]*\d")).mean() >= _MOSTLY:
+        return "it holds numbers below 0 as (5) or 5-, and is read as text: write them as -5"
+    return None
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
     """What is said of marks such as ``.`` that were taken for missing numbers."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
         return None
-    marks = [mark for mark in _MARKS if (text == mark).any()]
+    marked = text[text.isin(_MARKS)]
+    marks = [mark for mark in _MARKS if (marked == mark).any()] if len(marked) else []
+    pattern = rf"{_THOUSANDS}|[1-9]\d{{0,2}}"
+    some = text.head(_LOOKED_AT)
+    if not some[~some.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all():
+        held = some[:0]
+    else:
+        held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique(), dtype=object)
+    points = held.str.contains(".", regex=False)
+    if points.sum() > FEW and held.str.fullmatch(pattern).all():
+        return (
+            "its points are taken as decimal, with three decimals in each number: if they stand "
+            "between thousands, thousands=. and decimal=, read them so"
+        )
     return f"{', '.join(map(repr, marks))} is taken for a missing number" if marks else None

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.models.columns.kinds import dates_kind
 from pyhybrid.models.formula.values import is_number
 
 _ROWS = 20_000  # that are looked at
@@ -23,11 +25,12 @@ _MOST_NUMBERS, _MOST_LEVELS = 60, 30
 _CHANCE = 10  # records that would break a relation by chance
 _GROUP = 5  # records of a group, on average
 _ROUNDED = 1e-6
+_DAY = 86_400.0
 
 
 def relations_of(df: pd.DataFrame) -> list[str]:
-    """A line for each relation: ``a + b = c``, ``a <= b``, ``b is empty exactly where a is x``,
-    ``b has one value for each a``."""
+    """A line for each relation: ``c = a + b``, ``a <= b``, ``b exactly if a == "x"`` (is empty), as
+    they are declared, see `pyhybrid.tables.after`; ``b has one value for each a``."""
     df = df if len(df) <= _ROWS else df.sample(_ROWS, random_state=0)
     if len(df) < 2 * _CHANCE:
         return []
@@ -36,6 +39,11 @@ def relations_of(df: pd.DataFrame) -> list[str]:
         for name, column in df.items()
         if is_number(column) and column.nunique() > 2
     }
+    for name, column in df.items():
+        if (dates := dates_kind(column)) is not None:
+            days = dates.numbers(column)
+            start = pd.Timestamp(dates.first).timestamp() / _DAY
+            numbers[str(name)] = np.where(days < 0, np.nan, start + days * dates.step / _DAY)
     numbers = dict(itertools.islice(numbers.items(), _MOST_NUMBERS))
     levels = {
         str(name): pd.factorize(column, use_na_sentinel=False)
@@ -50,6 +58,15 @@ def relations_of(df: pd.DataFrame) -> list[str]:
         *_skips(df, levels),
         *_groups(df, levels),
     ]
+
+
+def _named(name: str) -> str:
+    return name if name.isidentifier() else f"`{name}`"
+
+
+def _quoted(level: Any) -> str:
+    number = isinstance(level, (int, float, np.number)) and not isinstance(level, bool)
+    return f"{level:g}" if number else f'"{level}"'
 
 
 def _same(one: FloatArray, other: FloatArray) -> bool:
@@ -74,7 +91,7 @@ def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
             near = np.isclose(total[start], numbers[name][start], rtol=_ROUNDED, equal_nan=True)
             if near.mean() > 0.5 and _same(total, numbers[name]):
                 shown.add(name)
-                yield f"{' + '.join(parts)} = {name}"
+                yield f"{_named(name)} = {' + '.join(map(_named, parts))}"
 
 
 def _constants(numbers: dict[str, FloatArray]) -> Iterator[str]:
@@ -95,7 +112,7 @@ def _orders(numbers: dict[str, FloatArray]) -> Iterator[str]:
             continue
         below = np.searchsorted(np.sort(other[both]), one[both])  # records that a is above
         if below.mean() >= _CHANCE and not np.array_equal(one[both], other[both]):
-            yield f"{a} <= {b}"
+            yield f"{_named(a)} <= {_named(b)}"
 
 
 _Levels = dict[str, tuple[npt.NDArray[np.intp], pd.Index]]
@@ -111,9 +128,8 @@ def _skips(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
         for by, (codes, values) in few.items():
             share = np.bincount(codes, absent) / np.bincount(codes)
             if by != str(name) and np.isin(share, (0.0, 1.0)).all() and not df[by].isna().any():
-                where = " or ".join(str(value) for value in values[share == 1.0][:3])
-                more = ", ..." if (share == 1.0).sum() > 3 else ""
-                yield f"{name} is empty exactly where {by} is {where}{more}"
+                where = (f"{_named(by)} == {_quoted(value)}" for value in values[share == 1.0])
+                yield f"{_named(str(name))} exactly if {' or '.join(where)}"
                 break
 
 

@@ -11,9 +11,11 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import names_persons
 from pyhybrid.models.columns.form import as_levels
 from pyhybrid.models.columns.kinds import (
     Counts,
+    Dates,
     Kind,
     Leveled,
     Real,
@@ -85,6 +87,22 @@ def _check_id(column: pd.Series) -> None:
         )
 
 
+def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:
+    """Refuse a reference with persons of the confidential table: both have a column that identifies
+    these, and share values of it."""
+    if reference is None:
+        return
+    for name in map(str, df.columns):
+        if name in reference and (name == unit or names_persons(name)):
+            both = set(df[name].dropna()) & set(reference[name].dropna())
+            if both:
+                raise InvalidInput(
+                    f"reference must hold no released record: {len(both):,} values of {name!r} are "
+                    "in both tables; leave these out of the reference, or, if they are of others, "
+                    "leave that column out of it"
+                )
+
+
 def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
     """Kinds of columns, which may be given as in a file of types."""
     kinds = {}
@@ -153,7 +171,7 @@ def public_kinds(
     reference: pd.DataFrame | None,
 ) -> dict[str, Kind]:
     """Kind of each kept column that can be a predictor; it is published, so that it may be read.
-    Columns of no kind, of one value or of many levels can not."""
+    Columns of no kind, of one value, of dates or of many levels can not."""
     kinds = {}
     for name in names:
         column = df[name]
@@ -163,7 +181,7 @@ def public_kinds(
             kind = types[name] if name in types else kind_of(column)
         except InvalidInput:
             continue
-        if is_predictor(kind):
+        if is_predictor(kind) and not isinstance(kind, Dates):
             kinds[name] = kind
     return kinds
 

@@ -7,17 +7,22 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_choice, check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
+from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.words import in_one_line
+from pyhybrid.tables.after import Relation, apply, relations
 from pyhybrid.tables.domains import (
     SELECTS,
     domains_of,
@@ -27,6 +32,7 @@ from pyhybrid.tables.domains import (
 )
 from pyhybrid.tables.roles import (
     check_known,
+    check_persons,
     decisions_of,
     declared_kinds,
     is_predictor,
@@ -47,6 +53,7 @@ def synthesize_table(
     id: str | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    after: Sequence[str] = (),
     reference: pd.DataFrame | None = None,
     public: bool = False,
     holds_no_released_record: bool = False,
@@ -80,6 +87,11 @@ def synthesize_table(
     keep : sequence of str
         Public columns, released as they are; the first predictors. All columns that are neither
         dropped, kept nor the id or unit are synthesized.
+    after : sequence of str
+        Declared relations, applied to the noisy rows at no cost: ``"total = a + b"`` computes a
+        column, which is then not synthesized; rows that break ``"start <= end"`` are drawn again
+        from those that keep it; ``'births if sex == "m"'`` empties cells, and ``'births exactly if
+        sex == "m"'`` no others. See `pyhybrid.tables.after`.
     reference : DataFrame, optional
         Public or historical records: types that are not declared come from it, and its likelihood
         is added to that of the noisy tables. Its own records are not protected.
@@ -127,14 +139,22 @@ def synthesize_table(
     left_out = {*decisions.drop, *decisions.keep, *decisions.ids}
     columns = [str(name) for name in df.columns]
     names = [name for name in columns if name not in left_out]
+    visible = [name for name in columns if name not in (*decisions.drop, *decisions.ids)]
+    declared_after = relations(after, visible, names)
+    derived = {str(one.column) for one in declared_after if one.role == "derived"}
+    names = [name for name in names if name not in derived]
     if not names:
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
+    check_persons(df, reference, unit)
     stated = types_stated(types or {}, types_are_public)
     declared = kinds_of(types or {})
     for name in declared:
-        check_known("types", name, columns)
+        check_known("types", name, [*columns, *derived])
+    records, df = df, df.drop(columns=[name for name in derived if name in columns])
     check_decided(exposed_columns(df, names), decisions, columns, names)
     kinds = declared_kinds(names, declared, reference)
+    of_relations = {**{name: declared[name] for name in derived & declared.keys()}, **kinds}
+    read = _computed(with_declared_levels(records, kinds), declared_after, of_relations)
     kept = [name for name in columns if name in decisions.keep and name != unit]
     mechanism = table_mechanism(
         kinds, public_kinds(df, kept, declared, reference), epsilon=epsilon, relation=relation,
@@ -142,10 +162,60 @@ def synthesize_table(
         public=public, holds_no_released_record=holds_no_released_record,
     )  # fmt: skip
     release = release_table(df, mechanism, kinds, n_synthetic=n_synthetic, progress=progress)
+    if declared_after:
+        release = _after(release, declared_after, of_relations, read)
     if stated:
         facts = {**release.charge.facts, "types_stated": True}
         release = replace(release, charge=replace(release.charge, facts=facts))
     return release.with_decisions(decisions)
+
+
+def _computed(
+    df: pd.DataFrame, declared: Sequence[Relation], kinds: Mapping[str, Kind]
+) -> pd.DataFrame:
+    """The records with derived columns that they do not have. A relation that cannot be computed is
+    refused here, before anything is spent, for the kinds of its columns."""
+    for one in declared:
+        value = one.value(df, kinds)
+        if one.role == "derived" and one.column not in df:
+            df = with_columns(df, {one.column: value})
+    return df
+
+
+def _after(
+    release: Release,
+    declared: Sequence[Relation],
+    kinds: Mapping[str, Kind],
+    records: pd.DataFrame,
+) -> Release:
+    """The release with all relations in its tables, as its statement says."""
+    random = streams(release.entropy)
+    derived = [str(one.column) for one in declared if one.role == "derived"]
+    texts = [one.text for one in declared]
+    tables = []
+    for place, table in enumerate(release.synthetic, start=1):
+        rng = random.generator(f"after/{place}")
+        made = apply(table, declared, kinds, release.synthesized, rng)
+        tables.append(made[[name for name in records if name in made]])
+    said = (
+        f"Relations declared for the synthetic rows, which no record was asked: {'; '.join(texts)}."
+    )
+    facts = release.charge.facts
+    facts = {**facts, "assumes": [*facts.get("assumes", ()), in_one_line(said)]}
+    kept = {
+        one.text: (_share(one, [records], kinds), _share(one, tables, kinds)) for one in declared
+    }
+    origin = release.origin
+    if origin is not None:
+        origin = replace(origin, data=records, relations=kept)
+    return replace(
+        release,
+        synthetic=tables,
+        synthesized=(*release.synthesized, *derived),
+        settings={**release.settings, "after": texts},
+        charge=replace(release.charge, facts=facts),
+        origin=origin,
+    )
 
 
 def release_table(
@@ -208,3 +278,8 @@ def _few_predictors(
         if is_predictor(kind):
             usable[name] = kind
     return predictors
+
+
+def _share(relation: Relation, tables: Sequence[pd.DataFrame], kinds: Mapping[str, Kind]) -> float:
+    """Of rows that keep a relation."""
+    return 1 - float(np.mean([relation.broken(table, kinds).mean() for table in tables]))

@@ -83,7 +83,7 @@ NAMED = [*POISSON, "unweighted"]
 @pytest.mark.parametrize(("change", "arguments", "message"), [
     (None, ["missing.csv", *FORMULA], "data file missing.csv must exist"),
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
-    *((text, ["data.csv", *FORMULA], "as many cells as the header")
+    *((text, ["data.csv", *FORMULA], "as many cells as the first one")
       for text in ("visits\n1\n2,3\n", "a,visits\n1,2,9\n1,2,9\n", "visits,x\n1,2\n\n3\n")),
     (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "byte 7: encoding='cp1252' reads"),
     ("visits\n1\n", ["data.doc", *FORMULA], "must end in .csv, .tsv, .txt, .parquet"),

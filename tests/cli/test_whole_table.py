@@ -85,24 +85,28 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     own = {"year": np.arange(300) % 27 + 1988, "day": days, "visits": table["visits"]}
     own |= {"school": np.arange(300) % 15 + 0.5, "share": np.arange(300) % 16 / 4}
     own["visits"][[4, 7, 9, 11]] = "secret"
-    table.assign(**own, until=np.datetime64("2014-03-01") + np.arange(300) // 2).to_csv(csv)
+    until = np.datetime64("2014-03-01") + np.arange(300) // 2
+    unclear = [f"{1 + k % 9:02d}/{1 + k // 9 % 9:02d}/2014" for k in range(300)]
+    table.assign(**own, until=until, unclear=unclear).to_csv(csv)
     code, shown, error = run("describe", str(csv))
     assert code == 0
     assert "column 'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in error
     asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
     code, _, refused = run(*asked)
     assert (code, [*csv.parent.glob("*.types.json")]) == (2, [])
-    assert "'until': it holds 150 dates: make a column of numbers of them, days since" in refused
+    assert "'unclear': it holds 81 dates whose format they do not tell: declare it" in refused
     assert "'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in refused
     assert "categorical" in run(*asked[:2], "--formula", "visits ~ 1", *asked[4:])[2]
     assert "secret" not in shown + error + refused
-    run(*asked, "--drop", "until,visits")
+    run(*asked, "--drop", "unclear,visits")
     types = read_types(csv.parent / "survey.types.json")
     assert [types["year"][end] for end in ("lower", "upper")] == [1988, 2014]
     assert types["day"]["kind"] == types["school"]["kind"] == "Ordered"
     assert types["school"]["levels"][:2] == [0.5, 1.5]
     assert "levels" not in types["share"], "18 records a value are too few"
     assert "no other day can come out" in types["day"]["note"]
+    ends = {"lower": "2014-03-01", "upper": "2014-07-31", "format": "%Y-%m-%d"}
+    assert types["until"].items() >= {"kind": "Dates", **ends}.items()
 
 
 @pytest.mark.filterwarnings("ignore:.*records are too few")
@@ -151,7 +155,7 @@ def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path:
     assert draft["icd"]["fewer_than_10"] == ["Q87"]
     assert draft["wage"]["records"] == {"-9": 12, "upper": 8}, "no end at 0"
     assert draft["confirmed"]["fewer_than_10"] == ["missing"]
-    assert not any(own["confirmed"] for name, own in draft.items() if name != "$schema")
+    assert not any(own["confirmed"] for name, own in draft.items() if isinstance(own, dict))
 
 
 @pytest.mark.parametrize(("values", "ends"), [
@@ -317,3 +321,60 @@ def test_replaced_identifiers_stay_replaced_and_kept_text_comes_back(run: Run, c
     assert set(made["code"]) == {"007"}
     assert sorted(made["person"].astype(int)) == list(range(1, 301))
     assert not made["person"].equals(pd.read_csv(csv, dtype=str)["person"])
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_relations_of_the_file_of_types_hold_in_what_is_released(run: Run, csv: Path) -> None:
+    table = pd.read_csv(csv)[["age", "visits", "sex"]]
+    table["later"], table["both"] = table["age"] + table["visits"], table["age"] + table["visits"]
+    table["both"] += table["visits"]
+    table.to_csv(csv, index=False)
+    asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
+    error = run(*asked)[2]
+    assert "all records keep later = age + visits: synthetic rows will if it stands in" in error
+    draft = csv.parent / "survey.types.json"
+    types = json.loads(draft.read_text())
+    assert types["after"] == []
+    types |= {
+        "after": ["later = age + visits", "visits <= 3", "new = later / 2"],
+        "confirmed": True,
+    }
+    draft.write_text(json.dumps(types))
+    code, _, error = run(*asked, "--types", str(draft))
+    assert code == 0, error
+    made = pd.read_csv(csv.parent / "released/public/synthetic_1.csv")
+    assert [*made] == [*table, "new"]
+    assert (made["later"] == made["age"] + made["visits"]).all()
+    assert (made["visits"] <= 3).all()
+    assert (made["new"] == made["later"] / 2).all()
+    for wrong in ("later = nope + 1", "import os"):
+        draft.write_text(json.dumps({**types, "after": [wrong]}))
+        code, _, error = run(*asked, "--types", str(draft), "--overwrite")
+        assert (code, "Traceback" in error) == (2, False)
+        assert "after:" in error
+
+
+def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
+    pytest.importorskip("ibis")
+    folder = csv.parent / "parts"
+    folder.mkdir()
+    table = pd.read_csv(csv).assign(zip=[f"{k % 40:05d}" for k in range(300)])
+    for part in (0, 1):
+        table[part::2].to_csv(folder / f"{part}.csv", index=False)
+    code, shown, error = run("describe", str(folder))
+    assert (code, error) == (0, "")
+    assert "300 rows, 300 of them looked at" in shown
+    assert re.search(r"age +│ Counts", shown)
+    assert "00001" in shown
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
+    table = pd.DataFrame({"group": ["=1+1", "b"] * 150, "change": [-1.5, 2.5] * 150})
+    table.to_csv(csv, index=False)
+    levels = {"kind": "Nominal", "levels": ["=1+1", "b"]}
+    types = {"group": levels, "change": {"kind": "Nominal", "levels": [-1.5, 2.5]}}
+    (csv.parent / "t.json").write_text(json.dumps(types))
+    error = run("synthesize", str(csv), "--epsilon", "4", "--types", str(csv.parent / "t.json"),
+                "--out", str(csv.parent / "released"))[2]  # fmt: skip
+    assert "group: cells begin with = + - or @" in error

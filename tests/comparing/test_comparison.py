@@ -110,6 +110,18 @@ def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     assert "asymptotic local, replace one record" in page
 
 
+def test_one_that_is_refused_does_not_stop_the_others(table: pd.DataFrame) -> None:
+    """Seen: after an hour of fits the last candidate stopped all."""
+    clipped = ph.ClippedScores(MODEL, epsilon=1, delta=0.9)  # delta must be below 1 / n
+    options = {**OPTIONS, "n_synthetic": 1}
+    both = compare({"clipped": clipped, "plain": ph.Unweighted(MODEL)}, table, **options)
+    assert [*both.releases] == ["plain"]
+    assert "delta" in both.refused["clipped"]
+    bound = both.table.set_index("mechanism").loc["plain"]
+    assert bound["epsilon_published"] == pytest.approx(2 * bound["lipschitz_bound"], rel=1e-2)
+    refuses("delta", compare, {"clipped": clipped}, table, **options)
+
+
 @pytest.mark.parametrize(("mechanisms", "message"), [
     ({}, "at least one name"), ([ph.Unweighted(MODEL)], "must be a mapping"),
     ({"data": ph.Unweighted(MODEL)}, "other than 'data'"),

@@ -472,3 +472,19 @@ def test_names_with_dots_and_spaces_are_read() -> None:
     names = ["alk.phos", "own share %", "a"]
     found = _for_patsy("alk.phos ~ np.log(a) + own share % + `a b` + (a == 'alk.phos')", names)
     assert found == "Q('alk.phos') ~ np.log(a) + Q('own share %') + Q('a b') + (a == 'alk.phos')"
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%Y%m%d"])
+def test_dates_written_as_text_are_days(form: str) -> None:
+    """Seen: texts of dates were categories, of which another set has others, and were refused."""
+    days = pd.date_range("2001-01-01", periods=100)
+    written = days.strftime(form)
+    real = pd.DataFrame({"day": [*written[:90], *written[:9], None], "x": range(100)})
+    synthetic = pd.DataFrame({"day": written, "x": range(100)})
+    tables = reconcile_tables(real, synthetic)
+    assert tables.is_number("day")
+    since = (days - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    np.testing.assert_array_equal(tables.synthetic[0]["day"], since)
+    np.testing.assert_array_equal(tables.real["day"], [*since[:90], *since[:9], np.nan])
+    refuses("must hold dates in synthetic set 1", reconcile_tables, real,
+            synthetic.assign(day="then"))  # fmt: skip

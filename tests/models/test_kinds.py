@@ -1,5 +1,6 @@
 """Kinds of columns: declared, read, as JSON."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ CASES: dict[str, tuple[Any, Kind]] = {
     "codes, the most frequent first": (
         [*[1] * 28, *[2] * 15, *[3] * 12, 5, 5, 6], ph.Nominal(levels=(1, 2, 3, 5, 6))
     ),
-    "counts": (list(range(101)), ph.Counts(lower=0, center=45, unit=30)),
-    "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(center=25, unit=20, decimals=1)),
+    "counts": (list(range(101)), ph.Counts(lower=0, typical=45, spread=30)),
+    "amounts": ([k + 0.5 for k in range(50)], ph.Amounts(typical=25, spread=20, decimals=1)),
     "zeros": ([0] * 10 + list(range(900, 2900, 20)), ph.SemiContinuous(
-        lower=0, center=2000, unit=700, decimals=0)),
-    "reals": ([k / 4 - 10 for k in range(80)], ph.Real(center=0, unit=6, decimals=2)),
+        lower=0, typical=2000, spread=700, decimals=0)),
+    "reals": ([k / 4 - 10 for k in range(80)], ph.Real(typical=0, spread=6, decimals=2)),
 }  # fmt: skip
 
 
@@ -36,8 +37,8 @@ def test_a_kind_is_read_from_what_a_column_holds(name: str) -> None:
     found = kind_of(pd.Series(values, name="c"))
     assert type(found) is type(expected)
     shown, wanted = found.as_dict(), expected.as_dict()
-    assert {k: v for k, v in shown.items() if k != "center"} == {
-        k: v for k, v in wanted.items() if k != "center"
+    assert {k: v for k, v in shown.items() if k != "typical"} == {
+        k: v for k, v in wanted.items() if k != "typical"
     }
     assert kind_from_dict(shown) == found
 
@@ -55,7 +56,7 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
 @pytest.mark.parametrize(("wrong", "message"), [
     (lambda: ph.Nominal(levels=("a",)), "two values or more"),
     (lambda: ph.Nominal(levels=("a", "a")), "different"),
-    (lambda: ph.Real(unit=0), "unit must be above 0"),
+    (lambda: ph.Real(spread=0), "spread must be above 0"),
     (lambda: ph.Real(lower=3, upper=1), "upper must be above lower"),
     (lambda: ph.Counts(lower=-1), "lower must be a whole number"),
     (lambda: kind_from_dict({"kind": "Text"}), "kind must be one of"),
@@ -64,3 +65,16 @@ def test_columns_of_no_kind_are_refused(values: Any, message: str) -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(wrong: Any, message: str) -> None:
     refuses(message, wrong)
+
+
+def test_decimals_are_numbers_as_floats_are() -> None:
+    """Seen: amounts of a database were of no kind in a file, and amounts in a folder of it."""
+    values = [k + 0.25 for k in range(50)]
+    column = pd.Series([*map(Decimal, map(str, values)), None], name="price", dtype=object)
+    expected = kind_of(pd.Series([*values, np.nan], name="price"))
+    assert kind_of(column) == expected
+    assert expected.decimals == 2
+    df = pd.DataFrame({"price": column})
+    made = ph.synthesize_table(df, epsilon=1e4, types={"price": ph.Real(
+        lower=0, upper=60, decimals=2, missing=True)}).synthetic[0]["price"]  # fmt: skip
+    assert abs(made.mean() - np.mean(values)) < 3

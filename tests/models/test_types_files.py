@@ -72,6 +72,32 @@ def test_types_are_read_from_three_kinds_of_files(
     assert {kind_from_dict(own).name for own in types.values()} <= set(KINDS)
 
 
+def test_what_a_schema_calls_missing_are_codes_or_levels(tmp_path: Path) -> None:
+    """Seen: it was ignored, and numbers between the codes came out."""
+    day = {"minimum": "1950-01-01", "maximum": "2020-12-31"}
+    schema = {
+        "missingValues": ["", "-9", "refused"],
+        "fields": [
+            {"name": "hours", "type": "integer", "constraints": {"minimum": 0, "maximum": 80}},
+            {"name": "tv", "type": "string", "constraints": {"enum": ["yes", "no"]}},
+            {"name": "rank", "type": "integer", "categories": [1, 2], "missingValues": ["8"]},
+            {"name": "sex", "type": "integer", "constraints": {"enum": [1, 2], "required": True}},
+            {"name": "born", "type": "date", "constraints": day},
+        ],
+    }
+    assert _read(tmp_path, schema) == {
+        "hours": {"kind": "Counts", "lower": 0, "upper": 80, "missing": True, "codes": [-9]},
+        "tv": {"kind": "Nominal", "levels": ["yes", "no", "-9", "refused"], "missing": True},
+        "rank": {"kind": "Nominal", "levels": [1, 2, 8], "missing": True},
+        "sex": {"kind": "Nominal", "levels": [1, 2]},
+        "born": {"kind": "Dates", "lower": "1950-01-01", "upper": "2020-12-31", "missing": True,
+                 "format": "%Y-%m-%d", "codes": ["-9", "refused"]},
+    }  # fmt: skip
+    column = {"name": "x", "null": ["-1", "NA"], "datatype": {"base": "integer", "minimum": 0}}
+    read = _read(tmp_path, {"tableSchema": {"columns": [column]}})
+    assert read["x"]["codes"] == [-1]
+
+
 @pytest.mark.parametrize(("given", "message"), [
     ("{", "must hold JSON"), ([1], "must hold an object"),
     ({"tables": [_CSVW, _CSVW]}, "one table: found 2"),
@@ -88,8 +114,8 @@ def test_files_that_say_no_types_are_refused(tmp_path: Path, given: Any, message
 
 _EACH: list[dict[str, Any]] = [
     _VISITS, _REGION, _CHANGE, _WAGE, {"kind": "Ordered", "levels": [1, 2], "note": "confirm"},
-    {"kind": "SemiContinuous", "lower": 0, "unit": 10},
-    {"kind": "Amounts", "lower": 0.5, "upper": None, "center": 3, "decimals": 1},
+    {"kind": "SemiContinuous", "lower": 0, "spread": 10},
+    {"kind": "Amounts", "lower": 0.5, "upper": None, "typical": 3, "decimals": 1},
 ]  # fmt: skip
 _WRONG: list[dict[str, Any]] = [
     {"kind": "Nominal"}, {"kind": "count"}, {"kind": "Counts", "decimals": 2},

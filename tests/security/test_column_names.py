@@ -46,7 +46,7 @@ def released(name: str) -> dict[str, ph.Release]:
     """By every strict mechanism that takes the name as it is."""
     df = frame(name)
     histogram = ph.PerturbedHistogram(column=name, lower=0, upper=100, n_bins=10, epsilon=8.0)
-    kinds = {name: ph.Counts(lower=0, upper=100, center=4, unit=2)}
+    kinds = {name: ph.Counts(lower=0, upper=100, typical=4, spread=2)}
     kept = [other for other in df if other != name]
     made = {
         "marginals": marginals(name).release(df, n_synthetic=2),
@@ -144,3 +144,14 @@ def test_as_keywords_some_names_would_fail() -> None:
     df = frame("self")
     fails(TypeError, "", df.assign, **{name: df[name] for name in df})
     pd.testing.assert_frame_equal(with_columns(df, {"self": df["self"]}), df)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>"])
+def test_tags_in_names_are_text_in_statement_and_report(name: str, tmp_path: Path) -> None:
+    """Markdown takes tags as HTML: seen in the published statement."""
+    release = marginals(name).release(frame(name))
+    release.save(tmp_path / "out")
+    statement = (tmp_path / "out/public/privacy_statement.md").read_text()
+    assert "<" not in statement
+    assert name.replace("<", "&lt;") in statement
+    assert name not in (tmp_path / "out/confidential/report.html").read_text()

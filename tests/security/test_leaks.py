@@ -130,7 +130,7 @@ def marginals(largest: float = 9999) -> ph.NoisyMarginals:
 
 def whole(table: pd.DataFrame, kind: Any = None, **options: Any) -> ph.Release:
     """The outcome of its declared kind, or counts; all others are kept."""
-    own = ph.Counts(lower=0, upper=9999, unit=3) if kind is None else kind
+    own = ph.Counts(lower=0, upper=9999, spread=3) if kind is None else kind
     kept = [name for name in table if name != "visits"]
     return ph.synthesize_table(table, epsilon=1, types={"visits": own}, keep=kept, **options)
 

@@ -22,7 +22,7 @@ X = np.linspace(0, 1, N)
 WHOLE = np.arange(N) % 9 + 1
 OPTIONS = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
 BINS = tuple(range(11))
-TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, center=5, unit=3, missing=True)}
+TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, typical=5, spread=3, missing=True)}
 
 
 def censored(model: Any) -> Callable[[pd.DataFrame], ph.Release]:
@@ -120,7 +120,7 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
         "y ~ x", levels=("a", "b"), missing=True))),
     "table of marginals": ("gaps", table(TYPES["y"])),
     "table of tenths": ("numbers", table(ph.Amounts(
-        lower=0, upper=20, center=5, unit=3, decimals=1))),
+        lower=0, upper=20, typical=5, spread=3, decimals=1))),
     "table of levels": ("texts with gaps", table(ph.Nominal(levels=("a", "b"), missing=True))),
 }  # fmt: skip
 

@@ -11,7 +11,7 @@ import pyhybrid as ph
 TYPES: dict[str, Any] = {
     "voted": ph.Nominal(levels=("no", "yes")),
     "region": ph.Nominal(levels=("east", "north", "west")),
-    "visits": ph.Counts(lower=0, upper=40, unit=3),
+    "visits": ph.Counts(lower=0, upper=40, spread=3),
     "wage": ph.Real(lower=0, upper=200, decimals=1),
     "income": ph.Real(lower=0, upper=400, decimals=1),
 }

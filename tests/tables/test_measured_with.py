@@ -19,7 +19,9 @@ from tests.refusals import refuses
 
 def test_few_columns_have_many_tables_and_bins_are_narrow_though_a_unit_is_large() -> None:
     assert [most_tables(n) for n in (1, 5, 10, 30)] == [30, 6, 3, 3]
-    edges = np.array(domain_of("y", ph.Amounts(upper=9e4, center=1e3, unit=5e3, decimals=0)).bins)
+    edges = np.array(
+        domain_of("y", ph.Amounts(upper=9e4, typical=1e3, spread=5e3, decimals=0)).bins
+    )
     assert np.diff(edges[(edges >= 500) & (edges <= 1500)]).max() <= 200
 
 

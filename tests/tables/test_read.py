@@ -51,9 +51,16 @@ def test_marks_of_other_programs_are_missing_numbers_and_said(read: Any, mark: s
 
 
 @pytest.mark.parametrize(("cells", "said"), [
-    (["$1,234.50", "$20.00", "$3,000.10"], "with signs or separators"),
-    (["10,200", "9,100", "870"], "with signs or separators"), (["2.7%", "0.5%"], "with signs"),
-    (["171,2", "180,05", "99,9"], "with decimal commas"),
+    (["$1,234.50", "$20.00", "$3,000.10"], "thousands=, and signs=$ read them"),
+    (["10,200", "9,100", "870"], "thousands=, reads them"), (["2.7%", "0.5%"], "signs=% reads"),
+    (["171,2", "180,05", "99,9"], "decimal=, reads them"),
+    (["12,5 %", "3,25 %"], "decimal=, and signs=% read them"),
+    (["10'200", "9'100", "870"], "thousands=' reads them"),
+    (["10\u00a0200 €", "870 €"], "signs=€ reads them"),
+    (["10 200", "9 100", "870"], "thousands=' ' reads"),
+    (["1.200,50", "99,90", "7,25"], "decimal=, and thousands=. read them"),
+    (["(1,234)", "870", "5-"], "numbers below 0 as (5) or 5-"),
+    ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
     ([*map(str, range(50)), *["N"] * 9], "text in row 50, 51, 52 and 6 more"),
     ([*map(str, range(50)), *["refused", "not asked"] * 20], "text in row 50"),
 ])  # fmt: skip
@@ -83,11 +90,14 @@ def test_the_owner_says_how_numbers_are_written(
     assert table.frame["g"].eq("a").all()
 
 
-@pytest.mark.parametrize("cells", [["00123", "60614"], ["1,2,3", "4"], ["1,23", "4,567"]])
+@pytest.mark.parametrize(
+    "cells", [["00123", "60614"], ["1E10", "2E05"], ["1,2,3", "4"], ["1,23", "4,567"]]
+)
 def test_what_is_no_number_in_the_way_that_is_said_stays_as_it_is(
     read: Any, cells: list[str]
 ) -> None:
     assert read(cells, thousands=",").frame["c"].tolist() == cells
+    assert read(["1e+10", "1.5e-05", "2.0"]).frame["c"].tolist() == [1e10, 1.5e-5, 2]
 
 
 def test_a_declared_column_is_read_cell_by_cell(read: Any) -> None:
@@ -177,14 +187,35 @@ def test_codes_of_letters_and_numbers_are_codes(read: Any) -> None:
 @pytest.mark.parametrize(("header", "fine"), [
     ("59,low,-0.69", False), ("59,12,low", False), ("1,2", False),
     ("2010,2011,region", True), ("age,low,visits", True), ("x1,2nd,y", True),
+    ("2001-05-06,m,south", False), ("01.02.1999,x,south", False), ("Apple,Pear,sex", True),
 ])  # fmt: skip
 def test_a_first_line_that_looks_like_a_record_is_refused(
     tmp_path: Path, header: str, fine: bool
 ) -> None:
     """Seen: the first person's record was published as the names of the columns."""
     path = tmp_path / "t.csv"
-    path.write_text(f"{header}\n" + ",".join("7" * len(header.split(","))) + "\n")
+    rows = {"2001-05-06": "2002-07-08,f,north\n2003-01-01,m,north\n",
+            "01.02.1999": "03.04.1999,x,south\n05.06.2001,y,north\n",
+            "Apple": "Apple,,f\nApple,Pear,m\n"}  # fmt: skip
+    other = ",".join("7" * len(header.split(","))) + "\n"
+    path.write_text(f"{header}\n" + rows.get(header.split(",")[0], other))
     if fine:
         assert ",".join(read_file(path).frame) == header
     else:
         refuses("must have the names of its columns in its first line", read_file, path)
+
+
+@pytest.mark.parametrize(("text", "fine"), [
+    ("a,b\n1,2\n\n3,4\n", True), ("a,b\r\n1,2\r\n\r\n3,4\r\n", True), ("a,b\n1,2", True),
+    ("a,b\n1,2\n3\n", False), ("a,b\n1,2\n3", False), ("a,b\r\n1,2\r\n3\r\n", False),
+    ('a,b\n"1,5",2\n', True), ('a,b\n"1,5"\n', False), ("a,b\n1,2,3\n", False),
+    ("a,b\n,\n1,2\n", True), ("a\n\n1\n", True),
+])  # fmt: skip
+def test_a_line_that_ends_early_is_refused(tmp_path: Path, text: str, fine: bool) -> None:
+    """pandas fills it in silence."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode())
+    if fine:
+        assert len(read_file(path).frame) in (1, 2)
+    else:
+        refuses("as many cells as the first one", read_file, path)

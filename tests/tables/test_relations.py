@@ -42,10 +42,18 @@ def test_each_kind_is_found_with_missing_values_too() -> None:
     df.loc[3, ["income", "born", "first"]] = np.nan
     found = relations_of(df)
     for relation in (
-        "wage + bonus = income", "age + born is 2015", "first <= age",
-        "hours is empty exactly where region is", "size has one value for each school",
+        "income = wage + bonus", "age + born is 2015", "first <= age",
+        'hours exactly if region == "n" or region == "s"', "size has one value for each school",
         "kind has one value for each school",
     ):  # fmt: skip
         assert any(line.startswith(relation) for line in found), (relation, found)
     broken = relations_of(df.assign(income=df["income"] + (df.index == 9)))
-    assert "wage + bonus = income" not in broken, "one record is enough"
+    assert "income = wage + bonus" not in broken, "one record is enough"
+
+
+def test_dates_have_an_order_too() -> None:
+    rng = np.random.default_rng(2)
+    start = pd.Timestamp("2001-01-01") + pd.to_timedelta(rng.integers(0, 4000, N), unit="D")
+    end = start + pd.to_timedelta(rng.integers(0, 4000, N), unit="D")
+    df = pd.DataFrame({"start day": start.strftime("%d.%m.%Y"), "end": end.date})
+    assert "`start day` <= end" in relations_of(df)

@@ -111,7 +111,7 @@ def test_a_reference_gives_types_and_needs_its_owners_word(
     assert made["visits"].dtype == np.int64
     np.testing.assert_array_equal(made["wage"].round(1), made["wage"])
     assert "reference" in " ".join(not_covered(release.charge))
-    wide = {"wage": ph.Real(lower=0, upper=500, unit=20)}  # decimals are the reference's
+    wide = {"wage": ph.Real(lower=0, upper=500, spread=20)}  # decimals are the reference's
     both = ph.synthesize_table(**own, types=wide, holds_no_released_record=True)
     np.testing.assert_array_equal(both.synthetic[0]["wage"].round(1), both.synthetic[0]["wage"])
 
@@ -150,7 +150,7 @@ def test_dtypes_are_no_declaration(survey: pd.DataFrame, made: Any) -> None:
     ({"types": {}}, "voted, region, visits, wage, income have none"),
     ({"types": {**TYPES, "vote": TYPES["voted"]}}, "did you mean 'voted'"),
     ({"types": {**TYPES, "visits": 3}}, "type of 'visits' must be a kind of column"),
-    ({"types": {**TYPES, "wage": ph.Real(unit=10, decimals=1)}}, "'wage' must have a range"),
+    ({"types": {**TYPES, "wage": ph.Real(spread=10, decimals=1)}}, "'wage' must have a range"),
     ({"types": {**TYPES, "wage": ph.Real(lower=0, upper=200)}}, "'wage' must have decimals"),
     ({"drop": "name"}, "drop must be a list of names of columns"),
     ({"drop": ["nam"]}, "did you mean 'name'"),
@@ -172,3 +172,43 @@ def test_bad_input_is_refused_in_one_line(
         released,
         survey.assign(**{"0": 1}).rename(columns={"0": 0}),
     )
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y%m%d", "date", "datetime"])
+def test_dates_are_synthesized_and_keep_what_they_tell(form: str) -> None:
+    rng = np.random.default_rng(8)
+    days = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 18_000, 2000), unit="D")
+    visits = np.where(days.year < 1975, 8, 2)
+    column = {"date": days.date, "datetime": days}.get(form)
+    column = days.strftime(form) if column is None else column
+    column = column.astype(int) if form == "%Y%m%d" else column
+    ends = ("19500101", "19991231") if form == "%Y%m%d" else ("1950-01-01", "1999-12-31")
+    types = {
+        "born": ph.Dates(lower=ends[0], upper=ends[1], format=form, missing=True),
+        "visits": ph.Nominal(levels=(2, 8)),
+    }
+    df = pd.DataFrame({"born": column, "visits": visits})
+    release = ph.synthesize_table(df, epsilon=1e4, delta=1e-6, types=types)
+    made = release.synthetic[0]
+    assert pd.api.types.infer_dtype(made["born"]) == pd.api.types.infer_dtype(df["born"])
+    assert any(
+        "nearer" in text or "first or last" in text for text in release.charge.facts["assumes"]
+    )
+    born = pd.to_datetime(made["born"].astype(str), format="%Y%m%d" if "Y%m%d" in form else None)
+    old = born.dt.year < 1975
+    assert (made.loc[old, "visits"] == 8).mean() > 0.95
+    assert abs(old.mean() - (visits == 8).mean()) < 0.05
+    refuses("dates written as|must lie in its domain", ph.synthesize_table,
+            df.assign(born=["never", *column[1:]]), epsilon=1, types=types)  # fmt: skip
+
+
+def test_persons_of_both_tables_are_refused(survey: pd.DataFrame) -> None:
+    told: dict[str, Any] = {
+        "id": None,
+        "drop": ["name", "person"],
+        "holds_no_released_record": True,
+    }
+    refuses("'person' are in both", released, survey, reference=survey[:50], **told)
+    other = survey.assign(person=survey["person"].astype(str) + "x")
+    for reference in (other, survey.drop(columns="person")):
+        assert released(survey, reference=reference, **told).charge.kind == "strict"

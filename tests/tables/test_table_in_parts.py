@@ -17,6 +17,7 @@ from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
+from pyhybrid.tables.domains import domain_of
 
 DOMAIN = {
     "age": ColumnDomain(bins=tuple(range(18, 92, 2))),
@@ -163,3 +164,38 @@ def test_what_cannot_be_counted_where_it_is_is_said(stored: Path) -> None:
     wrong = ph.NoisyMarginals(domain={"nobody": [1, 2]}, epsilon=1)
     with pytest.raises(InvalidInput, match="'nobody' must be in the table"):
         wrong.estimate(source, 1)
+
+
+def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
+    """DATE and TIMESTAMP of DuckDB, texts of CSV files: the same cells, and typed as they came."""
+    duckdb = pytest.importorskip("duckdb")
+    rng = np.random.default_rng(4)
+    days = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 18_000, 3000), unit="D")
+    df = pd.DataFrame({"born": days, "seen": days + pd.Timedelta("13:05:09")})
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute("create table t as select born::date born, seen from df")
+    df.assign(born=days.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
+    ends = {"lower": "1950-01-01", "upper": "1999-12-31"}
+    typed = {"born": ph.Dates(**ends, format="date"), "seen": ph.Dates(**ends, format="datetime")}
+    texts = {"born": ph.Dates(**ends),
+             "seen": ph.Dates(lower="1950-01-01 00:00:00", upper="1999-12-31 00:00:00",
+                              format="%Y-%m-%d %H:%M:%S")}  # fmt: skip
+    table = f"duckdb://{tmp_path / 't.duckdb'}::t"
+    cells = []
+    for kinds, where in ((typed, table), (texts, str(tmp_path / "*.csv"))):
+        domain = {name: domain_of(name, kind) for name, kind in kinds.items()}
+        source = ph.open_source(where)
+        requests = [(domain["born"].cells("born"),)]
+        cells.append(source.counts(requests)[0])
+        mechanism = ph.NoisyMarginals(
+            domain=domain, epsilon=1e4, delta=1e-6, relation="remove", most_bins="auto"
+        )
+        out = tmp_path / f"out_{len(cells)}"
+        ph.release_in_parts(mechanism, source, out)
+        made = pd.read_parquet(out / "public/synthetic_1")
+        kind = "date" if kinds is typed else "string"
+        assert pd.api.types.infer_dtype(made["born"]) == kind
+        year = pd.to_datetime(made["born"]).dt.year.mean()
+        assert abs(year - days.year.to_numpy().mean()) < 1
+    assert np.array_equal(*cells)
+    assert np.array_equal(cells[0], np.bincount(domain["born"].places(df["born"]), minlength=100))

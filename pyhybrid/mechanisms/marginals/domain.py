@@ -23,6 +23,7 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
@@ -65,6 +66,8 @@ class ColumnDomain:
     center, unit : float, optional
         A typical value, and a typical difference above 0, public: where noise hides the bins,
         numbers are expected about them. Both or none.
+    dates : DateForm, optional
+        Of a column of dates: how they are read as the numbers of `levels` and `bins`, and written.
 
     Examples
     --------
@@ -80,6 +83,7 @@ class ColumnDomain:
     clamp: bool = False
     center: float | None = None
     unit: float | None = None
+    dates: DateForm | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
@@ -137,6 +141,7 @@ class ColumnDomain:
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        shown["dates"] = None if self.dates is None else self.dates.given()
         empty = (name for name, v in shown.items() if isinstance(v, list) and not v)
         absent = {*empty, *(name for name, v in shown.items() if v is None or v is False)}
         return {name: v for name, v in shown.items() if name not in absent}
@@ -154,7 +159,9 @@ class ColumnDomain:
                 f"a domain must be levels, or have the keys {', '.join(sorted(known))}"
             )
         tuples = {k: tuple(fields[k]) for k in ("levels", "bins") if k in fields}
-        return cls(**{**fields, **tuples})
+        dates = fields.get("dates")
+        dates = DateForm.of(dates) if isinstance(dates, Mapping) else dates
+        return cls(**{**fields, **tuples, "dates": dates})
 
     def cells(self, name: str, starts: IntArray | None = None) -> ColumnCells:
         """The cells as a source counts them; merged, if `starts` has the first of each merged cell,
@@ -165,7 +172,7 @@ class ColumnDomain:
             n_cells=n_cells,
             cut=partial(_merged, self, starts),
             missing=n_cells - 1 if self.missing else None,
-            changes_near=self._changes_near if self.bins else None,
+            changes_near=self._changes_near if self.bins and self.dates is None else None,
         )
 
     @property
@@ -210,13 +217,12 @@ class ColumnDomain:
         """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
         if not self.bins:
             return places_of_levels(present, self.levels)
-        y, edges, levels = (
-            self._on_step(numbers) for numbers in (numbers_in(present), self.bins, self.levels)
-        )
+        numbers = numbers_in(present) if self.dates is None else self.dates.numbers(present)
+        y, edges, levels = map(self._on_step, (numbers, self.bins, self.levels))
         if y.size and np.isnan(y).all():
-            raise InvalidInput(
-                f"column {present.name!r} must be numeric to have bins: found {present.dtype}"
-            )
+            must = "numeric to have bins"
+            must = must if self.dates is None else f"dates written as {self.dates.format}"
+            raise InvalidInput(f"column {present.name!r} must be {must}: found {present.dtype}")
         if self.clamp:
             y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
         inside = (y >= edges[0]) & (y <= edges[-1])
@@ -245,6 +251,8 @@ class ColumnDomain:
         """What released values look like: decimals of the step, or the type of the levels."""
         if not self.bins:
             return Form(levels=self.levels, missing=self.missing, ordered=self.ordered)
+        if self.dates is not None:
+            return self.dates
         step = self.released_step
         decimals = None if step is None else decimals_of(np.array([step, *self.levels], float))
         return Form(decimals=decimals, missing=self.missing)
@@ -258,6 +266,8 @@ class ColumnDomain:
         values: Any
         if self.bins:
             values = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
+            if self.dates is not None:
+                return self.dates.values(values, pd.Series(values, index=index, name=name))
         else:
             known = np.array([*self.levels, None], dtype=object)
             values = known[np.where(absent, -1, places)]

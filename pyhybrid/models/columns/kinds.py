@@ -1,13 +1,14 @@
 """Kinds of columns: what a column can hold, declared by its owner or read from a reference.
 
 A kind is public. It says which values can occur, and, for numbers, a typical value and a typical
-difference (`center`, `unit`): constants by which the column enters the models of others, and the
+difference (`typical`, `spread`): constants by which the column enters the models of others, and the
 scale of its own. Read from the confidential column they would be functions of its records that no
 epsilon covers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -17,7 +18,9 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_count, check_finite, check_positive
+from pyhybrid.core.dates import MOST_DATES
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.dates import DateForm, dates_in
 from pyhybrid.models.columns.form import Form, check_levels_given
 from pyhybrid.models.columns.support import FEW, decimals_of
 
@@ -94,7 +97,7 @@ class Number(Kind):
     ----------
     lower, upper : float, optional
         Smallest and largest value that can occur.
-    center, unit : float, optional
+    typical, spread : float, optional
         A typical value, and a typical difference, above 0, about which cells are narrow.
     codes : tuple of float, default ()
         Answers that are no amounts, such as -9 for refused, within the range or not: noisy
@@ -103,19 +106,19 @@ class Number(Kind):
 
     lower: float | None = None
     upper: float | None = None
-    center: float | None = None
-    unit: float | None = None
+    typical: float | None = None
+    spread: float | None = None
     codes: tuple[float, ...] = ()
     levels: None = field(default=None, init=False)
     ordered: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("lower", "upper", "center"):
+        for name in ("lower", "upper", "typical"):
             if getattr(self, name) is not None:
                 check_finite(getattr(self, name), name)
-        if self.unit is not None:
-            check_positive(self.unit, "unit")
+        if self.spread is not None:
+            check_positive(self.spread, "spread")
         for code in self.codes:
             check_finite(code, "each of codes")
         if self.lower is not None and self.upper is not None and not self.lower < self.upper:
@@ -165,8 +168,27 @@ class SemiContinuous(Real):
     """
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dates(DateForm, Kind):
+    """Dates, or times, from `lower` to `upper`; what lies beyond counts at the nearer end.
+
+    Parameters
+    ----------
+    lower, upper : str
+        First and last date that can occur, as the column writes them. Public.
+    format : str, default "%Y-%m-%d"
+        As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d`` (whole
+        numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
+        "date" and "datetime" are those of data frames and databases, with ends in ISO 8601.
+    zone : str, optional
+        Of "datetime": the time zone of the released column, such as ``Europe/Berlin``.
+    codes : tuple of str, default ()
+        Entries that stand for something else, such as ``9999-12-31``: cells of their own.
+    """
+
+
 KINDS: Mapping[str, type[Kind]] = {
-    own.__name__: own for own in (Nominal, Ordered, Counts, Amounts, SemiContinuous, Real)
+    own.__name__: own for own in (Nominal, Ordered, Counts, Amounts, SemiContinuous, Real, Dates)
 }
 """Kinds by name."""
 FOR_PEOPLE = ("note", "confirmed", "records", "fewer_than_10")
@@ -190,8 +212,8 @@ def kind_from_dict(given: Mapping[str, Any]) -> Kind:
 def kind_of(column: pd.Series) -> Kind:
     """The kind of a column that may be looked at: of a reference, or one that is published.
 
-    Numbers with at most 10 different values are levels, so that no other can come out; larger whole
-    numbers up to 1000 are counts.
+    Numbers with at most 10 different values, and dates with at most 60, are levels, so that no
+    other can come out; larger whole numbers up to 1000 are counts.
     Where that guesses wrong, declare the type.
 
     Raises
@@ -199,6 +221,7 @@ def kind_of(column: pd.Series) -> Kind:
     InvalidInput
         If all values are missing or the same, or the type is none of a table's.
     """
+    column = plain_numbers(column)
     name, held = str(column.name), column.dropna()
     missing = bool(column.isna().any())
     if held.empty:
@@ -213,12 +236,29 @@ def kind_of(column: pd.Series) -> Kind:
         raise _no_kind(column)
     if held.nunique() < 2:
         raise InvalidInput(f"column {name!r} must vary: it is constant; drop it, or keep it")
+    if (dates := dates_kind(column)) is not None:
+        return dates
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return replace(_kind_of_numbers(held), missing=missing)
     try:
         return Nominal(levels=tuple(sorted(held.unique())), missing=missing)
     except (TypeError, InvalidInput):
         raise _no_kind(column) from None
+
+
+def plain_numbers(column: pd.Series) -> pd.Series:
+    """A column of decimals, as databases write amounts, as floats; any other as it is."""
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal":
+        return column.astype(np.float64)
+    return column
+
+
+def dates_kind(column: pd.Series) -> Dates | None:
+    """The kind of a column of many dates, None of any other."""
+    with contextlib.suppress(TypeError):  # lists, which have no hash
+        if column.nunique() > MOST_DATES and (settings := dates_in(column)) is not None:
+            return Dates(**settings)
+    return None
 
 
 def _no_kind(column: pd.Series) -> InvalidInput:
@@ -252,7 +292,7 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     digits = -math.floor(math.log10(spread))
     unit = round(spread, digits)
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
-    given: dict[str, Any] = {"center": center, "unit": unit}
+    given: dict[str, Any] = {"typical": center, "spread": unit}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
         return Counts(lower=0, **given)
     decimals = decimals_of(values)

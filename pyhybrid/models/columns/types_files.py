@@ -13,28 +13,51 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.kinds import FOR_PEOPLE, KINDS, Counts, Nominal, Ordered, Real
+from pyhybrid.models.columns.kinds import (
+    FOR_PEOPLE,
+    KINDS,
+    Counts,
+    Dates,
+    Nominal,
+    Ordered,
+    Real,
+)
 
 SCHEMA = "$schema"
 CONFIRMED = "confirmed"
 """The owner's word that types are public; false in a draft."""
+AFTER = "after"
+"""Relations that are applied to the noisy rows, see `pyhybrid.tables.after`."""
 DRAFTED = "from the data: confirm or change"
 """How the note of a drafted type begins."""
 _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInteger", "unsignedInt")
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
+_DATES = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%SZ"}
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
 _NUMBER_OR_NOT: dict[str, Any] = {"type": ["number", "null"]}
+_END: dict[str, Any] = {"type": ["number", "string", "null"]}
+_KINDS = (
+    "Nominal: levels in no order. Ordered: levels in order. Counts: whole numbers. Amounts: above "
+    "0. SemiContinuous: many are 0. Real: any numbers. Dates: days or times."
+)
 _SETTINGS: dict[str, dict[str, Any]] = {
     "levels": {"type": "array", "minItems": 2, "description": "All values that can occur."},
-    "lower": {**_NUMBER_OR_NOT, "description": "Smallest number that can occur, but for codes."},
-    "upper": {**_NUMBER_OR_NOT, "description": "Largest number that can occur, but for codes."},
-    "center": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
-    "unit": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
+    "lower": {**_END, "description": "Smallest number that can occur, but for codes; of dates the "
+              "first one, as the column writes it. A date before it counts at it."},
+    "upper": {**_END, "description": "Largest number that can occur, but for codes; of dates the "
+              "last one, as the column writes it. A date after it counts at it."},
+    "typical": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
+    "spread": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
     "codes": {
         "type": "array",
-        "items": {"type": "number"},
-        "description": "Answers that are no amounts, such as -9 for refused.",
+        "items": {"type": ["number", "string"]},
+        "description": "Entries that are no amounts, such as -9 for refused, and no dates, such as "
+        "9999-12-31.",
     },
+    "format": {"type": "string", "description": "How dates are written, as of strftime: %Y-%m-%d, "
+               "%d.%m.%Y, %Y%m%d; date and datetime in data frames and databases."},
+    "zone": {"type": ["string", "null"], "description": "Time zone of a datetime column, such as "
+             "Europe/Berlin."},
     "decimals": {
         "type": "integer",
         "minimum": 0,
@@ -42,9 +65,9 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         "description": "Of released numbers: 2 for cents, 0 for whole ones.",
     },
     "missing": {"type": "boolean", "description": "Whether values can be missing."},
-}
+}  # fmt: skip
 _WORDS: dict[str, dict[str, Any]] = {
-    "note": {"type": "string"},
+    "note": {"type": "string", "description": "For people; nothing reads it."},
     CONFIRMED: {"type": "boolean", "description": "The owner's word that this is public."},
     "records": {
         "type": "object",
@@ -89,11 +112,19 @@ def read_types(path: str | Path) -> dict[str, Any]:
         types = {
             name: {**said, **own} if isinstance(own, dict) else own
             for name, own in given.items()
-            if name != SCHEMA and not (said and name == CONFIRMED)
+            if name != SCHEMA
+            and not (said and name == CONFIRMED)
+            and not (name == AFTER and isinstance(own, list))
         }
     if not types:
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
     return types
+
+
+def read_after(path: str | Path) -> list[str]:
+    """Relations of a file of types, which name a column "after" no less."""
+    given = read_by_column(path, "types").get(AFTER)
+    return given if isinstance(given, list) else []
 
 
 def unconfirmed(types: Mapping[str, Any]) -> list[str]:
@@ -126,9 +157,12 @@ def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
             given = given[tables][0]
         kind_ = given.get(inside)
         given = kind_ if isinstance(kind_, dict) and "kind" not in kind_ else given
-    for key, kind in (("fields", _of_table_schema), ("columns", _of_csvw)):
+    of_table = given.get("missingValues", ()), given.get("null", ())
+    for key, kind, absent in zip(
+        ("fields", "columns"), (_of_table_schema, _of_csvw), of_table, strict=True
+    ):
         if isinstance(given.get(key), list):
-            kinds = {_name(column): kind(column) for column in given[key]}
+            kinds = {_name(column): kind(column, absent) for column in given[key]}
             return {name: kind_ for name, kind_ in kinds.items() if kind_ is not None}
     return None
 
@@ -143,7 +177,14 @@ def _name(column: Mapping[str, Any]) -> str:
     return title
 
 
-def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
+def _answers(absent: Any) -> list[str]:
+    """Texts that stand for missing values, but those that every file may have."""
+    given = [absent] if isinstance(absent, str) else absent
+    texts = [str(own["value"]) if isinstance(own, Mapping) else str(own) for own in given]
+    return [text for text in texts if text not in ("", "NA", "NaN")]
+
+
+def _of_table_schema(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
     rules = field.get("constraints", {})
     levels = rules.get("enum") or [
         category["value"] if isinstance(category, Mapping) else category
@@ -152,10 +193,11 @@ def _of_table_schema(field: Mapping[str, Any]) -> dict[str, Any] | None:
     return _kind(
         str(field.get("type", "any")), levels, (rules.get("minimum"), rules.get("maximum")),
         required=rules.get("required", False), ordered=field.get("categoriesOrdered", False),
+        absent=field.get("missingValues", absent), form=str(field.get("format", "default")),
     )  # fmt: skip
 
 
-def _of_csvw(column: Mapping[str, Any]) -> dict[str, Any] | None:
+def _of_csvw(column: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
     given = column.get("datatype", "string")
     rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {"base": given}
     written = rules.get("format", "")
@@ -164,7 +206,18 @@ def _of_csvw(column: Mapping[str, Any]) -> dict[str, Any] | None:
     levels = pattern.split("|") if not numeric and _CHOICES.fullmatch(pattern) else []
     ends = [rules.get(f"{end}imum", rules.get(f"{end}Inclusive")) for end in ("min", "max")]
     decimals = len(pattern.partition(".")[2]) if numeric and pattern else None
-    return _kind(base, levels, ends, required=column.get("required", False), decimals=decimals)
+    return _kind(
+        base, levels, ends, required=column.get("required", False), decimals=decimals,
+        absent=column.get("null", absent),
+    )  # fmt: skip
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _kind(
@@ -175,16 +228,31 @@ def _kind(
     required: bool,
     ordered: bool = False,
     decimals: int | None = None,
+    absent: Any = (),
+    form: str = "default",
 ) -> dict[str, Any] | None:
-    """Our words for a column; None if a schema does not say enough."""
-    missing = {} if required else {"missing": True}
+    """Our words for a column; None if a schema does not say enough. What it calls missing are
+    codes, or levels, which stay apart from empty cells."""
+    missing: dict[str, Any] = {} if required else {"missing": True}
+    answers = [] if required else _answers(absent)
     if base == "boolean" and not levels:
         levels = [False, True]
     if levels:
         kind = Ordered if ordered else Nominal
-        return {"kind": kind.__name__, "levels": levels, **missing}
+        read: Any = str if any(isinstance(level, str) for level in levels) else _number
+        more = [read(text) for text in answers]
+        more = [level for level in more if level not in (*levels, None)]
+        return {"kind": kind.__name__, "levels": [*levels, *more], **missing}
+    if base in _DATES and None not in ends:
+        written = _DATES[base] if form in ("default", "any") else form
+        codes = {"codes": answers} if answers else {}
+        named = {"lower": str(ends[0]), "upper": str(ends[1]), "format": written}
+        return {"kind": Dates.__name__, **named, **codes, **missing}
     if base not in _NUMBERS:
         return None
+    numbers = [number for text in answers if (number := _number(text)) is not None]
+    if numbers:
+        missing["codes"] = numbers
     lower, upper = (None if end is None else float(end) for end in ends)
     settings: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
     if base in _WHOLE and lower is not None and lower >= 0:
@@ -209,10 +277,17 @@ def schema_of_types() -> dict[str, Any]:
         "properties": {
             SCHEMA: {"type": "string"},
             CONFIRMED: {**_WORDS[CONFIRMED], "type": ["boolean", "object"]},
+            AFTER: {
+                "type": ["array", "object"],
+                "items": {"type": "string"},
+                "description": "Relations of the released rows, at no cost: total = a + b; start "
+                '<= end; births if sex == "m" (empty there); births exactly if sex == "m" (and '
+                "nowhere else). Declare what must hold, whatever the data say.",
+            },
         },
         "additionalProperties": {
             "type": "object",
-            "properties": {"kind": {"enum": [*KINDS]}},
+            "properties": {"kind": {"enum": [*KINDS], "description": _KINDS}},
             "oneOf": kinds,
         },
     }

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.core.html import bar_in_notebooks, html_table
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
@@ -67,6 +67,8 @@ class Comparison:
         Fits of the shared session.
     session : FitSession
         Data and fits, for further releases without new fits.
+    refused : dict of str to str
+        Candidates that could not be released, with the reason.
     """
 
     releases: dict[str, Release]
@@ -75,6 +77,7 @@ class Comparison:
     outcome: str
     fits_made: int
     session: FitSession = field(repr=False)
+    refused: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.releases)} on {self.outcome!r}>"
@@ -130,9 +133,9 @@ def compare(
     Raises
     ------
     InvalidInput
-        For no mechanism, other than mechanisms, unlike models, or what a release refuses.
-    EngineUnavailable, SamplingError, NotConverged
-        As a release of any of the mechanisms would.
+        For no mechanism, other than mechanisms, and unlike models.
+    PyhybridError
+        The first candidate's, if all are refused; others go on without one that is.
 
     References
     ----------
@@ -144,15 +147,19 @@ def compare(
     drawn = check_draws_released(n_draws_released, m)
     bound = fitted[0].bind(df) if fitted else next(iter(mechanisms.values())).model.bind(df)
     session = open_session(bound, **options)
-    releases = {
-        name: mechanism.release_from(
-            replace(session, progress=named_progress(session.progress, name)),
-            n_synthetic=m,
-            n_draws_released=drawn,
-            refits=refits,
-        )
-        for name, mechanism in mechanisms.items()
-    }
+    releases, refused = {}, dict[str, PyhybridError]()
+    for name, mechanism in mechanisms.items():
+        try:
+            releases[name] = mechanism.release_from(
+                replace(session, progress=named_progress(session.progress, name)),
+                n_synthetic=m,
+                n_draws_released=drawn,
+                refits=refits,
+            )
+        except PyhybridError as error:
+            refused[name] = error
+    if not releases:
+        raise next(iter(refused.values()))
     column = session.bound.synthesized[0]
     columns = {DATA: [session.bound.table[column]]}
     columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
@@ -169,6 +176,7 @@ def compare(
         outcome=column,
         fits_made=session.n_fits,
         session=session,
+        refused={name: str(error) for name, error in refused.items()},
     )
 
 
@@ -208,6 +216,7 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "mechanism": name,
         "lipschitz_bound": np.nan if fit is None else charge.bound,
         "epsilon": charge.epsilon,
+        "epsilon_published": charge.epsilon_published,
         "delta": charge.delta,
         "accounting": charge.accounting,
         "epsilon_range": charge.epsilon_range,
