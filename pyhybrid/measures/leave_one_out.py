@@ -77,11 +77,11 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     weights = np.ones(n) if alpha is None else check_alpha(alpha, n)
     with np.errstate(invalid="ignore"):
         terms = np.where(weights > 0, matrix * weights, 0.0).astype(np.float64)
-    unbounded = ~np.isfinite(terms).all(axis=0)
+    unbounded = np.asarray(~np.isfinite(terms).all(axis=0))
     terms[:, unbounded] = 0.0
     moves = np.ptp(terms, axis=0) > 0
     log_sum, k = _smoothed_log_sum(-terms)
-    loss = np.asarray(np.where(moves, np.abs(terms + log_sum - np.log(n_draws)), 0.0))
+    loss: FloatArray = np.where(moves, np.abs(terms + log_sum - np.log(n_draws)), 0.0)
     quantiles = np.quantile(loss, _PROBABILITIES, axis=0).T
     loss[:, unbounded] = np.inf
     return LeaveOneOutLoss(

@@ -335,6 +335,9 @@ class ClippedScores(NoiseMechanism):
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
+    def _with_noise(self, sums: IntArray, sensitivity: int, mu: float) -> FloatArray:
+        return gaussian_sums(sums, sensitivity, mu)
+
     def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
         of_start, of_rounds = self._mus(bound)
@@ -350,19 +353,14 @@ class ClippedScores(NoiseMechanism):
                 bound.public.prior(theta)[0],
                 predictors=bound.public.linear,
             )
-        noise = sensitivity * design.clip / mu
         return ScoringFit(
             theta=theta,
-            covariance=design.covariance(noise),
+            covariance=design.covariance(sensitivity * design.clip / mu),
             covariance_without_noise=design.covariance(0.0),
             mus=(*of_start, *of_rounds),
         )
 
     # --- Parts of a fit --------------------------------------------------------------------------
-
-    def _with_noise(self, sums: IntArray, sensitivity: int, mu: float) -> FloatArray:
-        """All noise of a fit, on sums of whole numbers (d,)."""
-        return gaussian_sums(sums, sensitivity, mu)
 
     def _mus(self, bound: ScoredTable | ScoredSource) -> tuple[list[float], list[float]]:
         """Mu of each look of the start, and of each round; the start has a larger share of mu^2
@@ -393,8 +391,7 @@ class ClippedScores(NoiseMechanism):
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
             counts = bound.bin_counts(bin_of, n_bins)
-            noisy = self._with_noise(counts, sensitivity * PARTS, mu)
-            return noisy * (records_of_unit / PARTS)
+            return self._with_noise(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
 
         return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 
