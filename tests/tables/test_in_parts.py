@@ -70,7 +70,7 @@ def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     name: str, batch: int, table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bins and clipped scores, in batches of any size, with levels that a sample does not have."""
-    part = table if batch > 7 else table.iloc[: 300 * batch]
+    part = table if batch > 7 else table.iloc[: 60 * batch]
     mechanism, model = ph.ClippedScores(MODELS[name], delta=1e-6), MODELS[name]
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)
     source = _InBatches(part, batch)

@@ -20,10 +20,10 @@ from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.tables.domains import domain_of
 
 DOMAIN = {
-    "age": ColumnDomain(bins=tuple(range(18, 92, 2))),
+    "age": ColumnDomain(bins=tuple(range(18, 94, 4))),
     "area": ColumnDomain(levels=("north", "south", "west"), missing=True),
     "income": ColumnDomain(
-        levels=(0,), bins=(1, *range(2_000, 102_000, 2_000)), step=10, missing=True
+        levels=(0,), bins=(1, *range(5_000, 105_000, 5_000)), step=10, missing=True
     ),
     "owner": ColumnDomain(levels=(False, True)),
 }
