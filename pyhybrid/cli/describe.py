@@ -46,7 +46,8 @@ def describe(data: Data, read: Read = None) -> None:
         more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
         show(
             "All records keep these relations (confidential). Synthetic rows will if they stand "
-            'in the list "after" of the file of types: it must be known that they hold for all.',
+            'in the list "after" of the file of types, if it is known that they hold for all. Of '
+            "one value for each group, and of constant sums, leave a column out that others give.",
             *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
         )
 

@@ -55,7 +55,7 @@ def _starts_formulas(column: pd.Series) -> bool:
     if is_number(column) or pd.api.types.is_bool_dtype(column.dtype):
         return False
     texts = pd.Series(column.dropna().astype(str).unique(), dtype=object)
-    begins = texts.str.match(r"[=+@\t\r-]").to_numpy(dtype=bool)
+    begins = texts.str.match(r"[=+@\t\r-].").to_numpy(dtype=bool)
     return bool(pd.to_numeric(texts[begins], errors="coerce").isna().any())
 
 

@@ -68,7 +68,7 @@ from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
-from pyhybrid.tables.relations import relations_of
+from pyhybrid.tables.relations import can_be_declared, relations_of
 from pyhybrid.tables.roles import check_persons, kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
@@ -387,10 +387,11 @@ def _decided_of_table(
             "--overwrite writes a new one"
         )
     for relation in relations_of(left)[:_MOST_RELATIONS]:
-        note(
-            f"all records keep {relation}: synthetic rows will if it stands in the list "
-            f'"after" of {path} (pyhybrid describe shows all)'
+        kept = f'will if it stands in the list "after" of {path}'
+        kept = (
+            kept if can_be_declared(relation) else "will not: leave out a column that others give"
         )
+        note(f"all records keep {relation}: synthetic rows {kept} (pyhybrid describe shows all)")
     write_draft(path, left.drop(columns=[*risky]), source.codes)
     command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
     raise InvalidInput(

@@ -88,19 +88,24 @@ def _check_id(column: pd.Series) -> None:
 
 
 def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:
-    """Refuse a reference with persons of the confidential table: both have a column that identifies
-    these, and share values of it."""
+    """Refuse a reference with units of the confidential table, or, by a column that identifies
+    persons, with rows of it: numbers of persons alone may be given anew in each table."""
     if reference is None:
         return
-    for name in map(str, df.columns):
-        if name in reference and (name == unit or names_persons(name)):
-            both = set(df[name].dropna()) & set(reference[name].dropna())
-            if both:
-                raise InvalidInput(
-                    f"reference must hold no released record: {len(both):,} values of {name!r} are "
-                    "in both tables; leave these out of the reference, or, if they are of others, "
-                    "leave that column out of it"
-                )
+    shared = [str(name) for name in df.columns if name in reference]
+    for name in shared:
+        if name != unit and not names_persons(name):
+            continue
+        by = [name] if name == unit else shared
+        rows = [set(table[by].astype(str).itertuples(index=False, name=None))
+                for table in (df, reference)]  # fmt: skip
+        if both := rows[0] & rows[1]:
+            what = f"values of {name!r}" if name == unit else f"rows, with their {name!r},"
+            raise InvalidInput(
+                f"reference must hold no released record: {len(both):,} {what} are in both "
+                "tables; leave these out of the reference, or, if they are of others, leave that "
+                "column out of it"
+            )
 
 
 def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:

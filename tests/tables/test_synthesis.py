@@ -208,7 +208,9 @@ def test_persons_of_both_tables_are_refused(survey: pd.DataFrame) -> None:
         "drop": ["name", "person"],
         "holds_no_released_record": True,
     }
-    refuses("'person' are in both", released, survey, reference=survey[:50], **told)
+    refuses(
+        "50 rows, with their 'person', are in both", released, survey, reference=survey[:50], **told
+    )
     other = survey.assign(person=survey["person"].astype(str) + "x")
     for reference in (other, survey.drop(columns="person")):
         assert released(survey, reference=reference, **told).charge.kind == "strict"
