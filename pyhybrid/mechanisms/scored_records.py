@@ -188,8 +188,7 @@ class ScoredSource:
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
         """Sum of clipped scores at theta (d,), in steps of the clip, from a pass over all."""
         columns = [self.design.outcome, *self.design.predictors]
-        public = replace(design, predictors=None)  # which no batch needs, and workers are sent
-        return self._summed(partial(_scores_of_batch, self.design, theta, public), columns)
+        return self._summed(partial(_scores_of_batch, self.design, theta, design), columns)
 
     def _summed(self, of_batch: Callable[..., Parts], columns: list[str]) -> IntArray:
         total, (n, checksum) = self.source.sums(partial(of_batch, self.model), columns).parts
