@@ -188,7 +188,9 @@ class ScoredSource:
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
         """Sum of clipped scores at theta (d,), in steps of the clip, from a pass over all."""
         columns = [self.design.outcome, *self.design.predictors]
-        return self._summed(partial(_scores_of_batch, self.design, theta, design), columns)
+        whole = self.design  # whose rows no worker needs
+        coding = replace(whole, X=whole.X[:0], offset=whole.offset[:0], y=whole.y[:0])
+        return self._summed(partial(_scores_of_batch, coding, theta, design), columns)
 
     def _summed(self, of_batch: Callable[..., Parts], columns: list[str]) -> IntArray:
         total, (n, checksum) = self.source.sums(partial(of_batch, self.model), columns).parts
