@@ -39,7 +39,6 @@ from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.mechanisms import clipped_scores
 from pyhybrid.mechanisms.accounting import local_loss
 from pyhybrid.mechanisms.mechanism import REFITS
 from pyhybrid.rbridge import session
@@ -229,7 +228,6 @@ def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
 
 if os.environ.get("PYHYBRID_SNIPPETS") != "full":
     local_loss.candidates = _two_of_ten
-    clipped_scores._SIMULATED = 1500  # scores of outcomes in a round; 40,000 take most of its time
 EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
 session.start_r = rbridge.start_r = _started_r
 
