@@ -70,7 +70,7 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     --------
     >>> log_lik = -np.random.default_rng(1).gamma(5, 0.1, size=(400, 2))
     >>> ph.leave_one_out_loss(log_lik, [1.0, 0.0]).by_record.round(1)
-    array([0.7, 0. ])
+    array([1.3, 0. ])
     """
     matrix = check_log_lik(log_lik)
     n_draws, n = matrix.shape
