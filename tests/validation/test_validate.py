@@ -91,6 +91,7 @@ def test_generated_data_agree_and_every_function_of_r_is_among_them(r: None) -> 
     public = {*ph.__all__, *(n for room in ph.ROOMS for n in getattr(ph, room).__all__)}
     shared = {n for n in exported if n in public} | {"round_up", "lipschitz_bounds_loo"}
     shared -= {"compare", "pool", "sole_informants"}  # of tables: tests/golden/measures
+    shared -= {"leave_one_out_loss"}  # smoothed by ArviZ and by loo: each held to exact posteriors
     calls = list(arrays.calls(np.random.default_rng(0)))
     assert shared <= {call.r_function or call.function for call in calls}
     assert sum(row.part == arrays.PART for row in found.rows) == len(calls)
