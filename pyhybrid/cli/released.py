@@ -62,7 +62,7 @@ def _starts_formulas(column: pd.Series) -> bool:
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     """What the report opens with, columns that leave unchanged, and the folder that `release` is
     in."""
-    from pyhybrid.reports.columns import lost_relations, pair_ratios
+    from pyhybrid.reports.columns import damaged_pairs, pair_ratios
     from pyhybrid.reports.release import beside_data, with_days
     from pyhybrid.reports.verdicts import (
         judged_columns,
@@ -74,7 +74,7 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
 
     release, data = with_days(release, data)
     known = release.origin is not None
-    lost = lost_relations(pair_ratios(beside_data(release, data), data)) if known else []
+    lost = damaged_pairs(pair_ratios(beside_data(release, data), data)) if known else []
     judged = judged_columns(release, data)
     opening = verdict_section(release, judged, lost)
     show(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PAIRED, _LEAST_PAIRED, _ROWS = 30, 3, 20_000
+_MOST_NAMED = 8  # pairs
 _SMALL_BINS, _LEVELS = 24, 8  # of small pictures
 _IN_FIRST = 0.75  # of the records: their picture shows one bar
 
@@ -43,23 +44,21 @@ def pair_ratios(release: Release, data: pd.DataFrame) -> pd.DataFrame | None:
         return None
 
 
-def lost_relations(ratios: pd.DataFrame | None) -> list[str]:
-    """A sentence on the pair that is furthest off, if its relation is damaged: beyond its limits,
-    and beyond what its columns are off alone."""
+def damaged_pairs(ratios: pd.DataFrame | None) -> list[str]:
+    """A sentence that names the pairs whose relation is damaged, the worst first: beyond their
+    limits, and beyond what their columns are off alone."""
     if ratios is None:
         return []
     off = ratios.to_numpy()
     of_pairs = np.triu(np.where(off > np.maximum.outer(off.diagonal(), off.diagonal()), off, 0), 1)
-    i, j = divmod(int(of_pairs.argmax()), len(off))
-    damaged, lost = LIMITS["table_ratio"]
-    if of_pairs[i, j] <= damaged:
+    damaged, badly = LIMITS["table_ratio"]
+    pairs = sorted(zip(*np.nonzero(of_pairs > damaged), strict=True), key=lambda p: -of_pairs[p])
+    if not pairs:
         return []
-    return [
-        sentence(
-            "pairs at a glance", "lost", first=ratios.columns[i], second=ratios.columns[j],
-            ratio=of_pairs[i, j], damaged=damaged, lost=lost,
-        )
-    ]  # fmt: skip
+    named = [f"{ratios.columns[i]} and {ratios.columns[j]} {of_pairs[i, j]:.3g}" for i, j in pairs]
+    more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    named = [*named[:_MOST_NAMED], *more]
+    return [sentence("pairs at a glance", "damaged", named=named, damaged=damaged, badly=badly)]
 
 
 def pairs_section(ratios: pd.DataFrame | None) -> list[Section]:

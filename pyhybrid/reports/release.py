@@ -24,7 +24,7 @@ from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.columns import (
     column_section,
-    lost_relations,
+    damaged_pairs,
     pair_ratios,
     pairs_section,
     small_figure,
@@ -114,7 +114,7 @@ def release_report(
     judged, ratios = judged_columns(release, data), pair_ratios(release, data)
     measured = measures_section(release, data)
     wrong = (text for part in measured for text in part.bullets)
-    top = verdict_section(release, judged, [*lost_relations(ratios), *wrong])
+    top = verdict_section(release, judged, [*damaged_pairs(ratios), *wrong])
     limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip

@@ -179,8 +179,11 @@ class _Reader:
             return -self._number(value) if isinstance(node.op, ast.USub) else ~self._logical(value)
         if isinstance(node, ast.BinOp):
             left, right = (self._number(self.of(side)) for side in (node.left, node.right))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                value = _ARITHMETIC[type(node.op)](left, right)
+            try:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    value = _ARITHMETIC[type(node.op)](left, right)
+            except ZeroDivisionError:  # of two constants; in a column the cell is missing
+                raise self._wrong("it divides by 0") from None
             return value.where(np.isfinite(value)) if isinstance(value, pd.Series) else value
         if isinstance(node, ast.BoolOp):
             value, *others = (self._logical(self.of(side)) for side in node.values)

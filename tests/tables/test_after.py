@@ -94,7 +94,7 @@ def test_rules_keep_what_public_columns_tell() -> None:
     ('s < "k"', "equal"), ("s == 1", "texts compare"), ("a == 'x'", "texts compare"),
     ("y = s + 1", "only numbers"), ("y = 'k'", "columns of numbers"), ("1 == 1", "synthesized"),
     ("a and b == 1", "between comparisons"), ("x = (a if b == 1 else 2)", "IfExp is none"),
-    ("f'{a}' == 1", "none of"),
+    ("f'{a}' == 1", "none of"), ("a <= 1 / 0", "divides by 0"),
 ])  # fmt: skip
 def test_what_is_not_understood_is_refused_before_anything_is_spent(
     text: str, message: str, people: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
