@@ -7,21 +7,9 @@ from typing import Annotated
 
 import typer
 
+from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import (
-    Fit,
-    Formula,
-    HoldsNone,
-    ModelName,
-    Overwrite,
-    PrivateFolder,
-    Read,
-    build_model,
-    default_model,
-    fit_options,
-    option,
-    read_table,
-)
+from pyhybrid.cli.options import option
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
@@ -30,10 +18,10 @@ from pyhybrid.models.columns.form import forms_of
 
 def calibrate(
     data: Annotated[Path, typer.Argument(help="Reference records, .csv or .parquet.")],
-    formula: Formula,
+    formula: opt.Formula,
     epsilon: Annotated[float, option("Epsilon of one released draw; sets the cap.")],
-    out: PrivateFolder,
-    model: ModelName = None,
+    out: opt.PrivateFolder,
+    model: opt.ModelName = None,
     relation: Annotated[str, option("Neighbors: remove or replace a record.")] = "remove",
     scale: Annotated[float | None, option("c: scale of the weights.")] = None,
     shift: Annotated[float | None, option("g: shift of the weights.")] = None,
@@ -49,18 +37,17 @@ def calibrate(
     public: Annotated[
         bool, option("The reference is public: the statement shows it.", "--public")
     ] = False,
-    holds_no_released_record: HoldsNone = False,
-    fit: Fit = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    holds_no_released_record: opt.HoldsNone = False,
+    fit: opt.Fit = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Freeze weights, cap and center, and save them."""
     check_output_folder(out, overwrite=overwrite)
-    how, source = fit_options(fit), read_table(data, read=read)
+    how, source = opt.fit_options(fit), opt.read_table(data, read=read)
+    chosen = opt.build_model(model, formula)
     if model is None:
-        chosen = default_model(formula, source.frame, of_reference=True)
-    else:
-        chosen = build_model(model, formula)
+        chosen = opt.default_model(formula, source.frame, of_reference=True)
     reference = source.read_as(forms_of(chosen, source.frame)).frame
     bound = chosen.bind(reference)
     if any(text.startswith("levels of") for text in bound.data_dependent):

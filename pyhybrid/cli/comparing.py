@@ -3,30 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any
 
+from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, note, progress_bars, show
-from pyhybrid.cli.options import (
-    CLIPPED,
-    Data,
-    Fit,
-    Formula,
-    MechanismNames,
-    ModelName,
-    Named,
-    Overwrite,
-    PrivateFolder,
-    Read,
-    build_mechanism,
-    check_once,
-    fit_options,
-    mechanism_named,
-    model_for,
-    option,
-    read_table,
-)
+from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, option, read_table
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import Model
@@ -46,24 +28,24 @@ DEFAULT_SET = {
 
 
 def compare(
-    data: Data,
-    formula: Formula,
-    out: PrivateFolder,
-    model: ModelName = None,
-    mechanism: MechanismNames = None,
+    data: opt.Data,
+    formula: opt.Formula,
+    out: opt.PrivateFolder,
+    model: opt.ModelName = None,
+    mechanism: opt.MechanismNames = None,
     epsilon: Annotated[
         float,
         option("Epsilon of clipped-scores, which is compared by default beside the papers'."),
     ] = 1.0,
     n_synthetic: Annotated[int, option("m, the number of sets of each mechanism.")] = 20,
-    fit: Fit = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    fit: opt.Fit = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Fit every candidate to one table, and write tables and a report."""
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
-    how = fit_options(fit, {"n_draws_released": int})
+    how = opt.fit_options(fit, {"n_draws_released": int})
     df = read_table(data, read=read).frame
     chosen = model_for(model, "", formula, df)
     candidates = build_mechanisms(mechanism or (), chosen)
@@ -93,51 +75,49 @@ def compare(
     title = f"{n_synthetic} synthetic sets each (confidential)"
     table = frame_table(title, shown, caption=texts or None)
     estimates = frame_table(f"{result.outcome}: estimates (confidential)", result.estimates)
-    _finish(out, contents, overwrite, table, estimates, comparing.NOT_COVERED)
-
-
-def _finish(
-    out: Path, contents: Mapping[str, str | bytes], overwrite: bool, *shown: object
-) -> None:
-    """Write the private folder and show what is in it."""
     write_folder(out, contents, overwrite=overwrite)
-    *tables, not_covered = shown
-    show(
-        *tables,  # type: ignore[arg-type]
-        f"{out}/  CONFIDENTIAL, to keep: {', '.join(contents)}",
-        f"\n{not_covered}",
-    )
+    show(table, estimates, _KEEP.format(out, ", ".join(contents), comparing.NOT_COVERED))
+
+
+_KEEP = "{}/  CONFIDENTIAL, to keep: {}\n\n{}"
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
     """Candidates by the text that names them, several with commas between, none of them twice; the
     papers' set if there is none."""
     texts = [name for text in texts for name in re.split(r",(?=[\w-]+(?:[:,]|$))", text)]
-    check_once(texts, "--mechanism")
+    opt.check_once(texts, "--mechanism")
     chosen = {text: text for text in texts} or DEFAULT_SET
     return {
-        name: build_mechanism(mechanism_named(text, over_a_model=True), model)
+        name: build_mechanism(opt.mechanism_named(text, over_a_model=True), model)
         for name, text in chosen.items()
     }
 
 
 def curve(
-    data: Data,
-    formula: Formula,
-    out: PrivateFolder,
+    data: opt.Data,
+    formula: opt.Formula,
+    out: opt.PrivateFolder,
     scales: Annotated[str, option("Values of c, separated by commas.")] = "1,0.8,0.6,0.4",
     shifts: Annotated[str, option("Values of g, separated by commas; all pairs are fitted.")] = "0",
-    model: ModelName = None,
+    model: opt.ModelName = None,
     n_synthetic: Annotated[int, option("m, the number of sets at each point.")] = 20,
-    fit: Fit = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    fit: opt.Fit = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Fit every pair of (scale, shift), and write a table, a figure and a report."""
-    grid = _numbers(scales, "--scales"), _numbers(shifts, "--shifts")
+    grid: list[list[float]] = []
+    for name, text in (("--scales", scales), ("--shifts", shifts)):
+        try:
+            grid.append([float(part) for part in text.split(",")])
+        except ValueError:
+            raise InvalidInput(
+                f"{name} must be numbers with commas between: found {text!r}"
+            ) from None
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
-    how, df = fit_options(fit), read_table(data, read=read).frame
+    how, df = opt.fit_options(fit), read_table(data, read=read).frame
     chosen = model_for(model, "", formula, df)
     chosen.bind(df)  # bad data leave no file behind
     with progress_bars() as progress:
@@ -160,14 +140,5 @@ def curve(
         shown[["mechanism", "scale", "shift", "epsilon", *MEASURES]],
         caption=f"{EPSILON_OF_CURVE} LW: Lipschitz weights; SW: one weight for all records.",
     )
-    _finish(out, contents, overwrite, table, curves.NOT_COVERED)
-
-
-def _numbers(text: str, option_name: str) -> list[float]:
-    """Numbers separated by commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(
-            f"{option_name} must be numbers with commas between: found {text!r}"
-        ) from None
+    write_folder(out, contents, overwrite=overwrite)
+    show(table, _KEEP.format(out, ", ".join(contents), curves.NOT_COVERED))

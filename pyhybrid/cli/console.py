@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +39,9 @@ def table_of(
     """A table of cells in rich's markup: the first column and those of `left` from the left, the
     others to the right; `simple` has a line below the header in place of a frame."""
     table = Table(
-        title=title,
-        title_justify="left",
-        caption=caption,
-        caption_justify="left",
-        box=SIMPLE_HEAD if simple else HEAVY_HEAD,
-        pad_edge=not simple,
-        show_edge=not simple,
-    )
+        title=title, title_justify="left", caption=caption, caption_justify="left",
+        box=SIMPLE_HEAD if simple else HEAVY_HEAD, pad_edge=not simple, show_edge=not simple,
+    )  # fmt: skip
     for name in header:
         words = not table.columns or name in left
         table.add_column(name, justify="left" if words else "right")
@@ -61,11 +55,7 @@ def frame_table(title: str, frame: pd.DataFrame, caption: str | None = None) -> 
     from pyhybrid.reports.page import number_text  # imports jinja2
 
     header = [str(name).replace("_", " ") for name in frame.columns]
-    words = [
-        text
-        for text, name in zip(header, frame.columns, strict=True)
-        if frame[name].dtype.kind == "O"
-    ]
+    words = [text for text, kind in zip(header, frame.dtypes, strict=True) if kind.kind == "O"]
     rows = ([escape(number_text(cell)) for cell in row] for row in frame.itertuples(index=False))
     return table_of(escape(title), header, rows, left=words, caption=caption, simple=True)
 
@@ -77,46 +67,27 @@ def show(*tables: Table | str) -> None:
     for table in tables:
         if isinstance(table, Table):
             console.print(fitted(table, console.width), crop=False, overflow="ignore")
-        elif console.is_terminal:
-            console.print(table, crop=False, overflow="ignore")
         else:
-            console.print(table, soft_wrap=True)
+            console.print(table, overflow="ignore", soft_wrap=not console.is_terminal)
 
 
 def fitted(table: Table, width: int) -> RenderableType:
-    """The table, or, where that has no room for its longest words, a block of lines for each row:
-    no word is broken."""
+    """The table, or, where that has no room for its longest words, a line for each cell that says
+    something: no word is broken."""
     for column in table.columns:
-        column.min_width = max(map(_longest_word, (column.header, *column.cells)))
-    console = Console(width=10_000)
-    least = console.measure(table).minimum
-    return table if least <= width else _blocks(table, width)
-
-
-def _longest_word(cell: Any) -> int:
-    return max((Text(word).cell_len for word in _plain(cell).split()), default=1)
-
-
-def _plain(cell: Any) -> str:
-    return Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
-
-
-def _blocks(table: Table, width: int) -> RenderableType:
-    """For each row its first cell, and a line for each other cell that says something."""
-    shown: list[RenderableType] = [] if table.title is None else [table.title]
-    labels = [_plain(column.header).replace("\n", " ") for column in table.columns]
-    word = max(map(_longest_word, labels))
-    indent = 2 + max(word, min(max(map(len, labels)), width // 3))
-    for row in zip(*(column.cells for column in table.columns), strict=True):
-        shown.append(row[0])
-        lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-        lines.add_column("", width=indent)
-        lines.add_column("", overflow="fold", width=width - indent - 2)
-        for label, cell in zip(labels[1:], row[1:], strict=True):
-            if _plain(cell):
-                lines.add_row(Padding(label, (0, 0, 0, 2)), cell)
-        shown.append(lines)
-    return Group(*shown, *([] if table.caption is None else [table.caption]))
+        texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
+        column.min_width = max(
+            (Text(word).cell_len for text in texts for word in text.plain.split()), default=1
+        )
+    if Console(width=10_000).measure(table).minimum <= width:
+        return table
+    lines: list[RenderableType] = [table.title or ""]
+    for first, *cells in zip(*(column.cells for column in table.columns), strict=True):
+        lines.append(first)
+        for column, cell in zip(table.columns[1:], cells, strict=True):
+            if cell:
+                lines.append(Padding(f"{column.header}: {cell}", (0, 0, 0, 2)))
+    return Group(*lines, table.caption or "")
 
 
 def check_outputs(
@@ -151,19 +122,13 @@ def progress_bars() -> Iterator[Progress]:
         with progress_lines() as report_line:
             yield report_line
         return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as rich_progress
 
-    since = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), *since)
-    with Progress(*columns, console=console) as bars:
-        tasks = dict[str, TaskID]()
+    left = rich_progress.TextColumn("left:"), rich_progress.TimeRemainingColumn()
+    since = rich_progress.TimeElapsedColumn()
+    label, bar = rich_progress.TextColumn("{task.description}"), rich_progress.BarColumn(20)
+    with rich_progress.Progress(label, bar, since, *left, console=console) as bars:
+        tasks = dict[str, rich_progress.TaskID]()
         unmeasured = set[str]()  # labels without a length, which go when they are over
 
         def report(label: str, done: int, total: int) -> None:
@@ -187,36 +152,28 @@ def progress_lines(
 ) -> Iterator[Progress]:
     """Yield a progress callback; a thread writes where things stand, a line every `every` seconds,
     to standard error if `write` is omitted."""
-    state, ended = _State(), threading.Event()
+    step, started, ended = [("starting", 0, 0)], time.monotonic(), threading.Event()
     put = write or (lambda line: print(line, file=sys.stderr, flush=True))
+
+    def report(label: str, done: int, total: int) -> None:
+        step[0] = (label, int(done), int(total))
 
     def run() -> None:
         while not ended.wait(every):
             with contextlib.suppress(OSError, ValueError):  # a closed log must not stop a release
-                put(state.line(time.monotonic()))
+                put(progress_line(time.monotonic() - started, *step[0]))
 
     thread = threading.Thread(target=run, name="pyhybrid progress", daemon=True)
     thread.start()
     try:
-        yield state.report
+        yield report
     finally:
         ended.set()
         thread.join()
 
 
-@dataclass
-class _State:
-    """The step that runs, and how far it is."""
-
-    started: float = field(default_factory=time.monotonic)
-    step: tuple[str, int, int] = ("starting", 0, 0)
-
-    def report(self, label: str, done: int, total: int) -> None:
-        self.step = (label, int(done), int(total))
-
-    def line(self, now: float) -> str:
-        """E.g. ``pyhybrid: 1:30 elapsed; Unweighted fit: 200 of 8000 (2%)``."""
-        label, done, total = self.step
-        minutes, seconds = divmod(max(0, round(now - self.started)), 60)
-        count = f": {done} of {total} ({done / total:.0%})" if total > 0 else ""
-        return f"pyhybrid: {minutes}:{seconds:02d} elapsed; {step_name(label)}{count}"
+def progress_line(seconds: float, label: str, done: int, total: int) -> str:
+    """E.g. ``pyhybrid: 1:30 elapsed; Unweighted fit: 200 of 8000 (2%)``."""
+    minutes, rest = divmod(round(seconds), 60)
+    count = f": {done} of {total} ({done / total:.0%})" if total > 0 else ""
+    return f"pyhybrid: {minutes}:{rest:02d} elapsed; {step_name(label)}{count}"

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import pandas as pd
 
-from pyhybrid.cli.console import progress_bars, show, table_of
+from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import Fit, Overwrite, fit_options, option
 from pyhybrid.cli.released import show_release
 from pyhybrid.core.checks import check_output_folder
-from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
 from pyhybrid.models import NegativeBinomial
 
@@ -27,7 +27,9 @@ def demo(
     beside, how = out.with_name(f"{out.name}-local"), fit_options(fit)
     for folder in (out, beside):
         check_output_folder(folder, overwrite=overwrite)
-    visits = _rand_visits()
+    from statsmodels.datasets import randhie
+
+    visits: pd.DataFrame = randhie.load_pandas().data
     model = NegativeBinomial("mdvis ~ 1")
     show(
         f"RAND Health Insurance Experiment: {len(visits):,} person-years; 'mdvis', the number of "
@@ -40,7 +42,13 @@ def demo(
     with progress_bars() as progress:
         session = open_session(model.bind(visits), progress=progress, **how)
         local = papers.release_from(session, n_synthetic=3, n_draws_released=1, refits=0)
-    _show_bounds(papers, session)
+    fits = {"all weights 1": session.unweighted(), "Lipschitz weights": papers.fit(session).fit}
+    rows = [
+        (name, fit.alpha.mean(), fit.bounds.overall, 2 * fit.bounds.overall)
+        for name, fit in fits.items()
+    ]
+    header = ["posterior", "mean weight", "Delta", "epsilon = 2 Delta"]
+    show(frame_table("The papers' mechanism (confidential)", pd.DataFrame(rows, columns=header)))
     local.save(beside, overwrite=overwrite)
     show_release(visits, local, beside)
     strict = ClippedScores(model, epsilon=1.0).release(visits, n_synthetic=3)
@@ -51,28 +59,3 @@ def demo(
         "over posterior draws. Give away one of the two: both together cost the sum.",
         "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released",
     )
-
-
-def _show_bounds(papers: LipschitzWeighted, session: FitSession) -> None:
-    """Lipschitz bounds without weights and with them: epsilon = 2 Delta. Confidential."""
-    alpha = papers.weights(session)
-    fits = {"all weights 1": session.unweighted(), "Lipschitz weights": papers.fit(session).fit}
-    rows = [
-        [name, f"{fit.alpha.mean():.3f}", f"{fit.bounds.overall:.2f}",
-         f"{2 * fit.bounds.overall:.2f}"]
-        for name, fit in fits.items()
-    ]  # fmt: skip
-    header = ("posterior", "mean weight", "Delta", "epsilon = 2 Delta")
-    show(table_of("The papers' mechanism (confidential)", header, rows))
-    show(
-        f"Weights fall from {alpha.max():.2f} to {alpha.min():.2f} as a record's largest "
-        "log-likelihood grows. The largest weighted one is Delta.\n"
-    )
-
-
-def _rand_visits() -> pd.DataFrame:
-    """The table to release."""
-    from statsmodels.datasets import randhie
-
-    frame: pd.DataFrame = randhie.load_pandas().data
-    return frame

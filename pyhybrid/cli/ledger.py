@@ -6,13 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
-from pyhybrid.cli.console import as_json, check_outputs, show, table_of
+from pyhybrid.cli.console import as_json, check_outputs, frame_table, show
 from pyhybrid.cli.options import Json, option
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
-from pyhybrid.releases.ledger import Ledger, LedgerEntry
+from pyhybrid.releases.ledger import Ledger
 from pyhybrid.running.files import write_files
 
 commands = typer.Typer(add_completion=False, no_args_is_help=True)
@@ -56,32 +57,18 @@ def show_ledger(path: File, json_out: Json = None) -> None:
             print(text, end="")
             return
         write_files({Path(json_out): text}, private=True)
-    words = ("entered, UTC", "mechanism", "kind", "relation", "note")
-    header = ("", *words[:2], "epsilon", *words[2:4], "sets", "note")
+    rows = [
+        (entry.number, entry.time.removesuffix("+00:00").replace("T", " "), entry.made_by,
+         epsilon_text(entry.epsilon), entry.kind, entry.relation, entry.charge["n_synthetic"],
+         "" if entry.charge["converged"] else "not converged")
+        for entry in ledger.entries
+    ]  # fmt: skip
+    titles = ["", "entered, UTC", "mechanism", "epsilon", "kind", "relation", "sets", "note"]
     show(
-        table_of(f"Ledger {ledger.path}", header, map(_cells, ledger.entries), left=words),
+        frame_table(f"Ledger {ledger.path}", pd.DataFrame(rows, columns=titles)),
         f"spent {epsilon_text(ledger.spent)} of {epsilon_text(ledger.budget)}, "
         f"left {epsilon_text(ledger.left)} ({ledger.label})",
     )
-
-
-def _cells(entry: LedgerEntry) -> list[str]:
-    """A row of the table; the note says what makes a charge weaker than its kind says."""
-    charge, weaker = entry.charge, []
-    if not charge["converged"]:
-        weaker.append("not converged")
-    if charge["draw_quantile"] < 1:
-        weaker.append(f"draw quantile {charge['draw_quantile']:g}")
-    return [
-        str(entry.number),
-        entry.time.removesuffix("+00:00").replace("T", " "),
-        entry.made_by,
-        epsilon_text(entry.epsilon),
-        entry.kind,
-        entry.relation,
-        str(charge["n_synthetic"] or "–"),
-        ", ".join(weaker),
-    ]
 
 
 def open_ledger(
@@ -102,13 +89,10 @@ def open_ledger(
             f"for {relation}; give the mechanism relation={ledger.relation}"
         )
     if delta is not None and delta != ledger.delta:
-        if ledger.delta is not None:
-            how = f"give --delta {ledger.delta:g}, or the mechanism accounting=range"
-        else:
-            how = f"such a release needs a ledger made by pyhybrid ledger create --delta {delta:g}"
         raise InvalidInput(
             f"charges in ledger {path} must be counted at its delta, {ledger.delta or 'none'}: "
-            f"found {delta:g}; {how}"
+            f"found {delta:g}; give --delta of the ledger, or the mechanism accounting=range, or "
+            f"start a ledger: pyhybrid ledger create --delta {delta:g}"
         )
     added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
     if epsilon is not None and epsilon > ledger.left and added:

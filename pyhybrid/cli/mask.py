@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated
 
-from rich.markup import escape
-
-from pyhybrid.cli.console import frame_table, progress_bars, show, table_of
+from pyhybrid.cli import options as opt
+from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.measures import read_keys
-from pyhybrid.cli.options import (
-    Data,
-    Drop,
-    Ids,
-    Keep,
-    Overwrite,
-    Read,
-    ReleaseFolder,
-    Seed,
-    names_of,
-    option,
-    read_table,
-)
+from pyhybrid.cli.options import names_of, option, read_table
+from pyhybrid.cli.released import show_opening
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.masking import (
-    MaskedImputation,
-    MaskedRelease,
-    masked_utility,
-    masks_by_type,
-    risk_subgroups,
-)
+from pyhybrid.masking import MaskedImputation, masked_utility, masks_by_type, risk_subgroups
 from pyhybrid.masking.columns import read_keys as read_key_columns
-from pyhybrid.masking.imputation import naming_share, release_risk
-from pyhybrid.measures.matching import MatchingRisk
+from pyhybrid.masking.imputation import release_risk
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 
@@ -44,7 +24,7 @@ _KINDS = {"Ordered": "ordered", "Nominal": "nominal"}  # others are of numbers
 
 
 def mask(
-    data: Data,
+    data: opt.Data,
     key: Annotated[
         list[str],
         option(
@@ -52,7 +32,7 @@ def mask(
             "[default: equal]; repeatable."
         ),
     ],
-    out: ReleaseFolder,
+    out: opt.ReleaseFolder,
     copies: Annotated[int, option("K, the number of masked copies of a continuous key.")] = 20,
     variance: Annotated[float, option("s2, their variance relative to that of the key.")] = 1.0,
     separation: Annotated[
@@ -75,9 +55,9 @@ def mask(
             '{"region": {"kind": "Nominal"}}.'
         ),
     ] = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    id: Ids = None,
+    drop: opt.Drop = None,
+    keep: opt.Keep = None,
+    id: opt.Ids = None,
     n_synthetic: Annotated[
         int, option("m, the number of sets; per imputation where keys have missing values.")
     ] = 5,
@@ -90,32 +70,31 @@ def mask(
     ] = None,
     model: Annotated[str, option("Model of --formula: ols, probit or logit.")] = "ols",
     k0: Annotated[int, option("Number of matches that makes a record low risk.", "--k0")] = 5,
-    seed: Seed = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    seed: opt.Seed = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Mask, measure the risk before and after, save and show."""
     check_output_folder(out, overwrite=overwrite)
     check_choice(model, "--model", ANALYSES)
     check_count(n_synthetic, "--n-synthetic")
     source = read_table(data, read=read)
-    frame, said = source.frame, _types(types, source.frame.columns)
+    frame, kinds = source.frame, {} if types is None else read_types(types)
+    said = {name: _KINDS.get(of["kind"], "continuous")
+            for name, of in kinds.items() if name in frame.columns}  # fmt: skip
     asked = read_keys(key, "--key", frame.columns)
     names = list(asked)
-    within = {name: own["radius"] for name, own in asked.items() if "radius" in own} or None
-    if any("kind" in own for own in asked.values()):
+    within = {name: of["radius"] for name, of in asked.items() if "radius" in of} or None
+    if any("kind" in of for of in asked.values()):
         raise InvalidInput("--key of mask takes radius alone, in the unit of the column")
     imputation = MaskedImputation(
         keys=names,
         masks=masks_by_type(
             frame, names, copies=copies, variance=variance, separation=separation, types=said
         ),
-        association=association,
-        n_synthetic=n_synthetic,
-        n_imputations=n_imputations,
-        predictors=None if predictors is None else names_of(predictors, frame),
-        types=said,
-    )
+        association=association, n_synthetic=n_synthetic, n_imputations=n_imputations,
+        predictors=None if predictors is None else names_of(predictors, frame), types=said,
+    )  # fmt: skip
     decided = Decisions.of(*(names_of(given, frame.columns) for given in (drop, keep, id)))
     check_decided(exposed_columns(frame, names), decided, map(str, frame.columns), names)
     columns = read_key_columns(frame, names, types=said)
@@ -128,7 +107,10 @@ def mask(
         release_risk(version, frame, keys=names, radius=within) for version in (None, release)
     )
     utility = None if formula is None else masked_utility(release, frame, formula, model=model)
-    from pyhybrid.reports.masking import mask_report  # imports figures, which a refusal needs not
+    from pyhybrid.reports.masking import (  # figures, which a refusal needs not
+        mask_report,
+        mask_verdict,
+    )
 
     page = mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups,
@@ -138,43 +120,14 @@ def mask(
         out, overwrite=overwrite, file_format=source.file_format, report=False,
         attachments={"report.html": page}, drop=decided.drop, keep=decided.keep, ids=decided.ids,
     )  # fmt: skip
-    _show_risk(before, after)
+    show("Masked release: NOT differentially private")
+    show_opening(mask_verdict(release, before, after, utility))
     if utility is not None:
         title = f"{utility.formula} ({utility.model}): confidential"
         shown = ["estimate", "synthetic_estimate", "interval_overlap", "standardised_difference"]
         show(frame_table(title, utility.table[shown].rename_axis("term").reset_index()))
-    _show_release(release, out)
-
-
-def _show_risk(before: MatchingRisk, after: MatchingRisk) -> None:
-    measures = {
-        "share of records identified correctly": map(naming_share, (before, after)),
-        "match probability, mean": (before.mean_risk, after.mean_risk),
-        "unique matches": (before.n_unique_matches, after.n_unique_matches),
-        "false match rate": (before.false_match_rate, after.false_match_rate),
-    }
-    rows = ((label, *(f"{value:.4f}" for value in values)) for label, values in measures.items())
-    header = ("", "data (confidential)", "synthetic")
-    show(table_of("Masked release: NOT differentially private", header, rows))
-
-
-def _show_release(release: MaskedRelease, out: Path) -> None:
-    unchanged = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     show(
-        f"records that keep their own value (confidential): {escape(unchanged)}",
-        *(
-            f"{escape(key)} is left as it was in nearly all records: give a weaker mask, by "
-            "--separation or --variance"
-            for key in release.statement.left_as_they_were
-        ),
         f"{len(release.synthetic)} sets; combine estimates by the rule {release.rule}",
         f"\n{out}/public/        to give away: synthetic data and risk_statement.md",
         f"{out}/confidential/  to keep: seed, diagnostics and report.html",
     )
-
-
-def _types(path: Path | None, columns: Collection[str]) -> dict[str, str]:
-    """Types of columns from a file, those of the table, in the words of masks."""
-    told = {} if path is None else read_types(path)
-    kinds = {name: own["kind"] for name, own in told.items() if name in columns}
-    return {name: _KINDS.get(kind, "continuous") for name, kind in kinds.items()}

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 from rich.markup import escape
 
+from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import as_json, check_outputs, note, progress_bars, show, table_of
-from pyhybrid.cli.options import (
-    Data,
-    Html,
-    Json,
-    Overwrite,
-    Read,
-    Synthetic,
-    Versus,
-    check_once,
-    converted,
-    names_of,
-    option,
-    pairs,
-    read_table,
-)
+from pyhybrid.cli.options import check_once, names_of, option, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
-from pyhybrid.measures.summaries import as_dict
+from pyhybrid.measures.summaries import RiskSummary, UtilitySummary, as_dict
 from pyhybrid.running.files import write_files
-from pyhybrid.running.tasks import named_progress
 
 _NOTE = (
     "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
@@ -39,9 +25,8 @@ _NOTE = (
 
 
 def utility(
-    real: Data,
-    synthetic: Synthetic,
-    versus: Versus = None,
+    real: opt.Data,
+    synthetic: opt.Synthetic,
     columns: Annotated[
         list[str] | None,
         option("Columns to compare; with commas between, repeatable. [default: all]"),
@@ -67,36 +52,30 @@ def utility(
     permutations: Annotated[int, option("Permutations for the null expectation of CART.")] = 20,
     weights: Annotated[str | None, option("Column of survey weights.")] = None,
     seed: Annotated[int, option("Seed of resamples and permutations.")] = 1,
-    json_out: Json = None,
-    html: Html = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    json_out: opt.Json = None,
+    html: opt.Html = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
-    """Compute the summary of each version, and show, write or print it."""
+    """Compute the summary, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
-    data, versions = _read_versions(real, synthetic, versus or (), read)
-    compared = _shared(data, versions) if columns is None else names_of(columns, data)
+    data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
+    compared = _shared(data, sets) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
-        summaries = {
-            name: utility_summary(
-                data, sets, columns=compared, categorical=names_of(categorical, data),
-                formulas=formula or (), model=model, rule=rule,
-                n_permutations=permutations, weights=weights, rng=seed,
-                progress=named_progress(progress, name) if len(versions) > 1 else progress,
-            )
-            for name, sets in versions.items()
-        }  # fmt: skip
-
-    _finish("utility", summaries, as_dict(summaries), (real, data), json_out, html, overwrite)
+        summary = utility_summary(
+            data, sets, columns=compared, categorical=names_of(categorical, data),
+            formulas=formula or (), model=model, rule=rule, n_permutations=permutations,
+            weights=weights, rng=seed, progress=progress,
+        )  # fmt: skip
+    _finish("Utility", summary, (real, data), json_out, html, overwrite)
 
 
-def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> list[str] | None:
+def _shared(data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> list[str] | None:
     """Columns with values in the data that all sets have, as a release may have dropped some; None
     if these are all."""
-    tables = [data, *(table for sets in versions.values() for table in sets)]
-    gone = [name for name in data.columns if data[name].isna().all()
-            or not all(name in table.columns for table in tables)]  # fmt: skip
-    left = [str(name) for name in data.columns if name not in gone]
+    left = [str(name) for name, column in data.items()
+            if column.notna().any() and all(name in table for table in sets)]  # fmt: skip
+    gone = [str(name) for name in data if str(name) not in left]
     if not gone or not left:
         return None
     note(f"not compared, as they have no values, or not all sets have them: {', '.join(gone)}")
@@ -104,8 +83,8 @@ def _shared(data: pd.DataFrame, versions: Mapping[str, list[pd.DataFrame]]) -> l
 
 
 def risk(
-    real: Data,
-    synthetic: Synthetic,
+    real: opt.Data,
+    synthetic: opt.Synthetic,
     key: Annotated[
         list[str],
         option(
@@ -129,29 +108,24 @@ def risk(
             "the same in every row]"
         ),
     ] = None,
-    versus: Versus = None,
-    json_out: Json = None,
-    html: Html = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    json_out: opt.Json = None,
+    html: opt.Html = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
-    """Compute the summary of each version, and show, write or print it."""
+    """Compute the summary, and show, write or print it."""
     check_outputs(json_out, html, overwrite=overwrite)
-    data, versions = _read_versions(real, synthetic, versus or (), read)
+    data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
-    outside = None if holdout is None else read_table(holdout, read=read).frame
-    kinds = {name: own["kind"] for name, own in {**keys, **hidden}.items() if "kind" in own}
-    summaries = {
-        name: risk_summary(
-            data, sets, keys=list(keys), kind=kinds, holdout=outside,
-            radius={name: own["radius"] for name, own in keys.items() if "radius" in own},
-            sensitive={column: own.get("radius") for column, own in hidden.items()},
-            rows_correspond=rows_correspond,
-        )
-        for name, sets in versions.items()
-    }  # fmt: skip
-    _finish("risk", summaries, as_dict(summaries), (real, data), json_out, html, overwrite)
+    summary = risk_summary(
+        data, sets, keys=list(keys), rows_correspond=rows_correspond,
+        kind={name: of["kind"] for name, of in {**keys, **hidden}.items() if "kind" in of},
+        radius={name: of["radius"] for name, of in keys.items() if "radius" in of},
+        sensitive={column: of.get("radius") for column, of in hidden.items()},
+        holdout=None if holdout is None else read_table(holdout, read=read).frame,
+    )  # fmt: skip
+    _finish("Disclosure risk", summary, (real, data), json_out, html, overwrite)
 
 
 def read_keys(
@@ -171,32 +145,18 @@ def parse_key(text: str, option_name: str) -> tuple[str, dict[str, Any]]:
     name, _, rest = text.rpartition(":")
     if "=" not in rest:  # a column may have a colon in its name
         name, rest = text, ""
-    settings: dict[str, Any] = dict(pairs(rest))
+    settings: dict[str, Any] = dict(opt.pairs(rest))
     unknown = settings.keys() - {"radius", "kind"}
     if unknown:
         raise InvalidInput(f"{option_name} {text!r} takes radius and kind: found {min(unknown)!r}")
     if "radius" in settings:
         what = f"radius of {option_name} {name!r}"
-        settings["radius"] = converted(settings["radius"], float, what)
+        settings["radius"] = opt.converted(settings["radius"], float, what)
     return name, settings
 
 
-def _read_versions(
-    real: Path,
-    synthetic: Sequence[Path],
-    versus: Sequence[Path],
-    read: Sequence[str] | None = None,
-) -> tuple[pd.DataFrame, dict[str, list[pd.DataFrame]]]:
-    """The data, and the sets of each version; a folder stands for the sets of a release."""
-    versions = {
-        name: [read_table(path, read=read).frame for path in _sets(paths)]
-        for name, paths in {"synthetic": synthetic, "versus": versus}.items()
-        if paths
-    }
-    return read_table(real, read=read).frame, versions
-
-
-def _sets(paths: Sequence[Path]) -> list[Path]:
+def _read_sets(paths: Sequence[Path], read: Sequence[str] | None) -> list[pd.DataFrame]:
+    """The synthetic sets; a folder stands for those of a release."""
     files: list[Path] = []
     for path in paths:
         if not path.is_dir():
@@ -207,56 +167,39 @@ def _sets(paths: Sequence[Path]) -> list[Path]:
         if not sets:
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
         files += sorted(sets, key=lambda file: (len(file.name), file.name))
-    return files
+    return [read_table(path, read=read).frame for path in files]
 
 
 def _finish(
-    about: str,
-    summaries: Mapping[str, Any],
-    plain: dict[str, Any],
+    title: str,
+    summary: UtilitySummary | RiskSummary,
     table: tuple[Path, pd.DataFrame],
     json_out: str | None,
     html: Path | None,
     overwrite: bool,
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
-    from pyhybrid.reports import measures as pages
-    from pyhybrid.reports.page import facts_of_table
-
-    contents = {}
-    if html is not None:
-        page_of: Any = pages.utility_report if about == "utility" else pages.risk_report
-        contents[html] = page_of(summaries, facts_of_table(table[0].name, *table[1].shape))
-    if json_out not in (None, "-"):
-        contents[Path(str(json_out))] = as_json(plain)
-    write_files(contents, private=True, overwrite=overwrite)
-    if json_out == "-":
-        print(as_json(plain), end="")
-        print(_NOTE, file=sys.stderr)
-        return
-    _show_measures(about, {name: summary.overall() for name, summary in summaries.items()})
-    show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
-
-
-_TITLES = {"utility": "Utility", "risk": "Disclosure risk"}
-
-
-def _show_measures(about: str, overall: Mapping[str, Mapping[str, float]]) -> None:
-    """The measures by version, and their definitions."""
-    from pyhybrid.reports.page import number_text
+    from pyhybrid.reports.measures import risk_report, utility_report
+    from pyhybrid.reports.page import facts_of_table, number_text
     from pyhybrid.reports.verdicts import measure_label
 
-    names = list(dict.fromkeys(name for values in overall.values() for name in values))
-    rows = [
-        [
-            escape(measure_label(name)),
-            *(number_text(values[name]) if name in values else "–" for values in overall.values()),
-        ]
-        for name in names
-    ]
-    title = f"{_TITLES[about]} (confidential)"
-    show(table_of(title, ("measure", *overall), rows, simple=True), "")
-    for key in dict.fromkeys(name.split(",")[0] for name in names):
+    versions: Any = {"synthetic": summary}
+    contents, text = {}, as_json(as_dict(versions))
+    if html is not None:
+        page: Any = utility_report if isinstance(summary, UtilitySummary) else risk_report
+        contents[html] = page(summary, facts_of_table(table[0].name, *table[1].shape))
+    if json_out not in (None, "-"):
+        contents[Path(str(json_out))] = text
+    write_files(contents, private=True, overwrite=overwrite)
+    if json_out == "-":
+        print(text, end="")
+        print(_NOTE, file=sys.stderr)
+        return
+    values = summary.overall()
+    rows = [[escape(measure_label(name)), number_text(value)] for name, value in values.items()]
+    show(table_of(f"{title} (confidential)", ("measure", "synthetic"), rows, simple=True), "")
+    for key in dict.fromkeys(name.split(",")[0] for name in values):
         measure = MEASURES[key]
         direction = f"{measure.direction.capitalize()}. Range: {measure.range}."
         show(escape(f"{measure.title}: {measure.definition} {direction}"))
+    show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)

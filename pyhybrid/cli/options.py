@@ -16,13 +16,7 @@ from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms import (
-    MECHANISMS,
-    MODEL_FREE,
-    Calibration,
-    Censored,
-    ClippedScores,
-)
+from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
 from pyhybrid.models.columns.types_files import read_by_column
 from pyhybrid.models.default_model import in_units
@@ -58,10 +52,6 @@ Read = Annotated[
 ]
 Synthetic = Annotated[
     list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
-]
-Versus = Annotated[
-    list[Path] | None,
-    option("A set of another synthetic version, to compare with; repeat for each set."),
 ]
 Formula = Annotated[str, option("As in R, e.g. 'visits ~ age + region'.")]
 ModelName = Annotated[
@@ -144,31 +134,24 @@ def read_table(
 ) -> SourceTable:
     """The table of a file, written as `read` says, with a note on what was taken for it and on each
     column of numbers that has text among them, but for the columns `unsaid`."""
-    source = read_file(path, **_reading(read or ()))
-    for why in source.of_file:
-        note(f"{source.name}: {why}")
-    said = {name: why for name, why in source.remarks.items() if name not in unsaid}
-    for name, why in said.items():
-        note(f"{source.name}: column {name!r}: {why}")
-    if any(f"{key}=" in why for why in said.values() for key in _READINGS):
-        note("how cells are written is said by --read, e.g. --read decimal=, --read missing=.+N")
-    return source
-
-
-_READINGS = ("decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet")
-
-
-def _reading(texts: Sequence[str]) -> dict[str, Any]:
-    """Arguments of `read_file` from texts ``KEY=VALUE``."""
     given: dict[str, Any] = {}
-    for key, mark, value in (text.partition("=") for text in texts):
+    for key, mark, value in (text.partition("=") for text in read or ()):
         check_choice(key.strip(), "--read", _READINGS)
         if not mark or not value:
             raise InvalidInput(f"--read must be KEY=VALUE, such as decimal=, : found {key!r}")
         given[key.strip()] = {"tab": "\t", "\\t": "\t"}.get(value, value)
     if "missing" in given:
         given["missing"] = given["missing"].split("+")
-    return given
+    source = read_file(path, **given)
+    columns = {name: why for name, why in source.remarks.items() if name not in unsaid}
+    for line in (*source.of_file, *(f"column {name!r}: {why}" for name, why in columns.items())):
+        note(f"{source.name}: {line}")
+    if any(f"{key}=" in why for why in columns.values() for key in _READINGS):
+        note("how cells are written is said by --read, e.g. --read decimal=, --read missing=.+N")
+    return source
+
+
+_READINGS = ("decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet")
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
@@ -206,17 +189,12 @@ def pairs(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in parts}
 
 
-_OF_FIT: Mapping[str, type] = {"engine": str, "seed": int, "on_not_converged": str}
-OF_RELEASE: Mapping[str, type] = {"refits": int, "n_draws_released": int}
-"""What --fit takes of a release beside."""
-
-
 def fit_options(text: str | None, more: Mapping[str, type] | None = None) -> dict[str, Any]:
     """Keyword arguments of a fit from ``key=value,...``: engine, seed, on_not_converged, those of
     `more`, and `settings` from the fields of `SamplerSettings`."""
-    given, taken = pairs(text or ""), {**_OF_FIT, **(more or {})}
-    arguments = {key: converted(given.pop(key), kind, key) for key, kind in taken.items()
-             if key in given}  # fmt: skip
+    given, taken = pairs(text or ""), {"engine": str, "seed": int, "on_not_converged": str}
+    arguments = {key: converted(given.pop(key), kind, key)
+                 for key, kind in {**taken, **(more or {})}.items() if key in given}  # fmt: skip
     if given:
         arguments["settings"] = SamplerSettings(**values_of("--fit", SamplerSettings, given))
     return arguments
@@ -234,32 +212,25 @@ def build_model(text: str | None, formula: str) -> Model:
         return DefaultModel(formula)
     name, given = named(text)
     check_choice(name, "--model", MODEL_NAMES)
-    if name == OWN_PROGRAM:
-        return _stan_model(given, formula)
-    cls: Any = MODELS[name]
-    model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
-    return model
-
-
-def _stan_model(given: dict[str, str], formula: str) -> StanModel:
-    missing = [name for name in ("program", "predict") if not given.get(name)]
-    if missing:
-        raise InvalidInput(
-            f"--model stan needs {missing[0]}, e.g. stan:program=own.stan,predict=y_rep"
-        )
+    if name != OWN_PROGRAM:
+        cls: Any = MODELS[name]
+        model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
+        return model
+    for key in ("program", "predict"):
+        if not given.get(key):
+            raise InvalidInput(
+                f"--model stan needs {key}, e.g. stan:program=own.stan,predict=y_rep"
+            )
     taken = {"outcome", "formula", "data", "predictors"}  # of the formula, or functions
     values = values_of("--model stan", StanModel, given, taken)
-    outcome, _ = sides_of(formula)
-    return StanModel(values.pop("program"), outcome=outcome, formula=formula, **values)
+    return StanModel(values.pop("program"), outcome=sides_of(formula)[0], formula=formula, **values)
 
 
 def mechanism_named(text: str, *, over_a_model: bool = False) -> Named:
     """The parts of a text of --mechanism, whose name is known."""
-    wanted = named(text)
-    check_choice(
-        wanted.name, "--mechanism", [*MECHANISMS, CLIPPED, *([] if over_a_model else MODEL_FREE)]
-    )
-    return wanted
+    known = [*MECHANISMS, CLIPPED, *([] if over_a_model else MODEL_FREE)]
+    check_choice(named(text).name, "--mechanism", known)
+    return named(text)
 
 
 def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
@@ -267,12 +238,12 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     settings from options of their own, "auto" is what a mechanism without models does by itself."""
     name, settings = wanted
     classes: dict[str, Any] = {CLIPPED: ClippedScores, **MECHANISMS, **MODEL_FREE}
-    cls = classes[check_choice(name, "mechanism", classes)]
+    cls, what = classes[check_choice(name, "mechanism", classes)], f"--mechanism {name}"
     shared = {key: value for key, value in shared.items() if value is not None}
     twice = sorted(shared.keys() & settings.keys())
     if twice:
         raise InvalidInput(f"{twice[0]} must be given once: it is also in --mechanism")
-    settings, what = {**shared, **settings}, f"--mechanism {name}"
+    settings = {**shared, **settings}
     if name in MODEL_FREE:
         settings = {key: value for key, value in settings.items() if value != "auto"}
         domain = settings.pop("domain", None)
@@ -291,19 +262,6 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
             raise
         how = "levels=A+B" if "levels" in str(error) else "decimals=0"
         raise InvalidInput(f"{error}; here --model NAME:{how}") from None
-
-
-def calibrated(text: str, *, holds_no_released_record: bool) -> Censored | None:
-    """The mechanism of ``censored:calibration=FOLDER``; None for any other text."""
-    name, given = named(text)
-    if name != "censored" or "calibration" not in given:
-        return None
-    folder = given.pop("calibration")
-    if given:
-        raise InvalidInput(f"a calibration holds model, weights and cap: give no {min(given)}")
-    said = True if holds_no_released_record else None
-    held = Calibration.load(folder, holds_no_released_record=said)
-    return Censored(calibration=held, relation=held.relation)
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
@@ -338,43 +296,23 @@ def model_for(text: str | None, mechanism: str, formula: str, df: pd.DataFrame) 
 
 
 def values_of(
-    what: str, cls: type, given: Mapping[str, Any], positional: Iterable[str] = ()
+    what: str, cls: type, given: Mapping[str, Any], positional: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Texts of settings converted to the types of the fields of `cls`."""
-    taken = {field.name: field for field in fields(cls) if field.name not in set(positional)}
+    """Texts of settings converted to the types of the fields of `cls`; a confidential one must not
+    be on a command line, which the list of processes shows."""
+    taken = {field.name: field for field in fields(cls) if field.name not in positional}
     hints = typing.get_type_hints(cls)
     values = {}
     for key, value in given.items():
         if key not in taken:
             known = ", ".join(sorted(taken)) or "none"
             raise InvalidInput(f"{what} takes no {key}{did_you_mean(key, taken)}; it takes {known}")
-        if taken[key].metadata.get("confidential") and isinstance(value, str):
-            values[key] = _from_file(value, key)
-        else:
-            values[key] = converted(value, _plain_type(hints[key]), key)
+        hint = hints[key]
+        if isinstance(hint, types.UnionType):
+            hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
+        kind = None if taken[key].metadata.get("confidential") else typing.get_origin(hint) or hint
+        values[key] = converted(value, kind, key)
     return values
-
-
-def _plain_type(hint: Any) -> Any:
-    """The type that the text of a field is read as."""
-    if isinstance(hint, types.UnionType):
-        hint = next(kind for kind in typing.get_args(hint) if kind is not type(None))
-    return typing.get_origin(hint) or hint
-
-
-def _from_file(value: str, key: str) -> float:
-    """The number in FILE, given as ``@FILE``: no confidential one must be on a command line."""
-    if not value.startswith("@"):
-        raise InvalidInput(
-            f"{key} is confidential, and the list of processes shows a command line: write it to a "
-            f"file that only you can read, and give {key}=@FILE"
-        )
-    try:
-        return float(Path(value[1:]).read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidInput(f"{key} must be in a readable file: {value[1:]} is none") from None
-    except ValueError:  # UnicodeDecodeError, too
-        raise InvalidInput(f"{key}: {value[1:]} must hold one number and nothing else") from None
 
 
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
@@ -389,7 +327,7 @@ def converted(value: Any, kind: Any, key: str) -> Any:
     if kind is tuple:
         return _levels(value.split("+")) if key == "levels" else tuple(value.split("+"))
     if kind not in (float, int):
-        raise InvalidInput(f"{key} cannot be given on the command line")
+        raise InvalidInput(f"{key} cannot be given on the command line, only in Python")
     try:
         return kind(value)
     except ValueError:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.models.formula.values import is_number
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.tables.read import SourceTable
+
+if TYPE_CHECKING:
+    from pyhybrid.reports.page import Section
 
 
 def save_and_show(
@@ -31,15 +34,6 @@ def save_and_show(
     if release.origin is not None:
         release = replace(release, origin=replace(release.origin, table=source.name))
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
-    formulas = [
-        str(name) for name, column in release.synthetic[0].items()
-        if source.file_format == "csv" and _starts_formulas(column)
-    ]  # fmt: skip
-    if formulas:
-        note(
-            f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
-            "formulas: import the file as text, or rename these levels"
-        )
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         release.save(out, file_format=source.file_format, overwrite=overwrite, ledger=ledger)
@@ -50,39 +44,20 @@ def save_and_show(
         note(f"the release is saved in {out}; showing it failed ({type(error).__name__})")
 
 
-def _starts_formulas(column: pd.Series) -> bool:
-    """Whether a text begins as a formula does, and is no number."""
-    if is_number(column) or pd.api.types.is_bool_dtype(column.dtype):
-        return False
-    texts = pd.Series(column.dropna().astype(str).unique(), dtype=object)
-    begins = texts.str.match(r"[=+@\t\r-].").to_numpy(dtype=bool)
-    return bool(pd.to_numeric(texts[begins], errors="coerce").isna().any())
-
-
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     """What the report opens with, columns that leave unchanged, and the folder that `release` is
     in."""
     from pyhybrid.reports.columns import damaged_pairs, pair_ratios
     from pyhybrid.reports.release import beside_data, with_days
-    from pyhybrid.reports.verdicts import (
-        judged_columns,
-        limit_texts,
-        listed,
-        verdict_section,
-        worst_of,
-    )
+    from pyhybrid.reports.verdicts import judged_columns, limit_texts, listed, verdict_section
 
     release, data = with_days(release, data)
     known = release.origin is not None
     lost = damaged_pairs(pair_ratios(beside_data(release, data), data)) if known else []
     judged = judged_columns(release, data)
-    opening = verdict_section(release, judged, lost)
-    show(
-        *(f"[bold]{word}[/]{escape(text)}" for _, word, text in opening.paragraphs),
-        *(f"- {escape(bullet)}" for bullet in opening.bullets),
-    )
+    show_opening(verdict_section(release, judged, lost))
     for column, measures in list(judged.items())[:_MOST_COLUMNS]:
-        worst = next(one for one in measures if one.word == worst_of(m.word for m in measures))
+        worst = min(measures, key=lambda measure: measure.rank)
         good, poor = limit_texts(worst.measure)
         limits = f"good to {good}, POOR beyond {poor}"
         show(f"{escape(column)}: {worst.label} {worst.text} ({limits}): {worst.word}")
@@ -95,6 +70,14 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
         f"\n{escape(unescape(release.statement).split(_PARAGRAPH)[1].replace('**', ''))}",
+    )
+
+
+def show_opening(opening: Section) -> None:
+    """The section that a report opens with: in short."""
+    show(
+        *(f"[bold]{word}[/]{escape(text)}" for _, word, text in opening.paragraphs),
+        *(f"- {escape(bullet)}" for bullet in opening.bullets),
     )
 
 

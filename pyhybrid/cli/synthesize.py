@@ -11,49 +11,31 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
+from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.in_parts import release_source, source_of
 from pyhybrid.cli.ledger import open_ledger
-from pyhybrid.cli.options import (
-    CLIPPED,
-    FIT,
-    MODEL_NAMES,
-    OF_RELEASE,
-    PRIVACY,
-    Data,
-    Drop,
-    HoldsNone,
-    Ids,
-    Keep,
-    Named,
-    Overwrite,
-    Read,
-    ReleaseFolder,
-    build_mechanism,
-    build_model,
-    calibrated,
-    converted,
-    fit_options,
-    mechanism_named,
-    model_for,
-    named,
-    names_of,
-    option,
-    read_table,
-)
+from pyhybrid.cli.options import CLIPPED, PRIVACY, Named, named, names_of, option, read_table
 from pyhybrid.cli.released import save_and_show
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive, number_of
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import MODEL_FREE, ClippedScores, NoisyMarginals, meet_epsilon
+from pyhybrid.mechanisms import (
+    MODEL_FREE,
+    Calibration,
+    Censored,
+    ClippedScores,
+    NoisyMarginals,
+    meet_epsilon,
+)
 from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models.columns.kinds import Kind
@@ -72,15 +54,14 @@ from pyhybrid.tables.relations import can_be_declared, relations_of
 from pyhybrid.tables.roles import check_persons, kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
-_TABLE = "Whole table"
-_REPEATED = {"formula", "model", "mechanism", "drop", "keep", "id", "read"}
 _MOST_RELATIONS = 5
+_UNSAID: tuple[Any, ...] = (None, [], {}, False)
 _WIDE = 1.5  # times: coordinates that are named
 
 
 def synthesize(
-    data: Data,
-    out: ReleaseFolder,
+    data: opt.Data,
+    out: opt.ReleaseFolder,
     formula: Annotated[
         list[str] | None,
         option(
@@ -91,7 +72,7 @@ def synthesize(
     model: Annotated[
         list[str] | None,
         option(
-            f"{', '.join(MODEL_NAMES)}; with settings as NAME:key=value,..., e.g. "
+            f"{', '.join(opt.MODEL_NAMES)}; with settings as NAME:key=value,..., e.g. "
             "beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, any with "
             "missing=true, poisson:program=published (the Stan program that the papers print), "
             "stan:program=my.stan,predict=y_rep (your own; local). Once, or once per formula. "
@@ -138,7 +119,7 @@ def synthesize(
         option(
             "JSON file of types by column. Without it and without --reference a draft is written, "
             'in which you confirm that they are public: "confirmed": true.',
-            group=_TABLE,
+            group=opt.COLUMNS,
         ),
     ] = None,
     reference: Annotated[
@@ -149,7 +130,7 @@ def synthesize(
             group=PRIVACY,
         ),
     ] = None,
-    holds_no_released_record: HoldsNone = False,
+    holds_no_released_record: opt.HoldsNone = False,
     ledger: Annotated[
         Path | None,
         option("Ledger to charge; it refuses a release beyond its budget.", group=PRIVACY),
@@ -162,23 +143,22 @@ def synthesize(
             "seed, chains, warmup, draws, adapt_delta, on_not_converged (raise, warn), "
             "n_draws_released (1: all sets from one draw, at the cost of one), refits (0: weights "
             "taken as fixed, as published).",
-            group=FIT,
+            group=opt.FIT,
         ),
     ] = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    id: Ids = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    drop: opt.Drop = None,
+    keep: opt.Keep = None,
+    id: opt.Ids = None,
+    read: opt.Read = None,
+    overwrite: opt.Overwrite = False,
 ) -> None:
     """Route the request to one of the three ways, which saves the release and shows it."""
-    options = {
-        name: [] if name in _REPEATED and value is None else value
-        for name, value in locals().items()
-    }
-    column, rows_per_unit = _unit_of(unit)
-    request = Request(**{**options, "fit": fit_options(fit, OF_RELEASE), "unit": column,
-                         "rows_per_unit": rows_per_unit})  # fmt: skip
+    given = {**locals(), "fit": opt.fit_options(fit, {"refits": int, "n_draws_released": int})}
+    repeated = ("formula", "model", "mechanism", "drop", "keep", "id", "read")
+    request = Request(**{**given, **{name: given[name] or [] for name in repeated}})
+    column, mark, rows = (unit or "").rpartition(":rows=")  # a name may hold a colon
+    request.unit = column if mark else unit
+    request.rows_per_unit = opt.converted(rows, int, "rows of --unit") if mark else None
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
     check_count(n_synthetic, "--n-synthetic")
@@ -188,7 +168,7 @@ def synthesize(
         release_source(request, table)
         return
     format_of(data)
-    names = {mechanism_named(text).name for text in request.mechanism}
+    names = {opt.mechanism_named(text).name for text in request.mechanism}
     if not request.formula and not request.model and names <= {"noisy_marginals"}:
         _release_table(request)
     elif request.formula and names <= {CLIPPED}:
@@ -197,43 +177,19 @@ def synthesize(
         _release_by_mechanism(request)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """The options of `synthesize`."""
-
-    data: Path
-    out: Path
-    formula: list[str]
-    model: list[str]
-    mechanism: list[str]
-    epsilon: float | None
-    delta: float | None
-    unit: str | None
-    rows_per_unit: int | None
-    types: Path | None
-    reference: Path | None
-    holds_no_released_record: bool
-    ledger: Path | None
-    n_synthetic: int
-    fit: dict[str, Any]
-    drop: list[str]
-    keep: list[str]
-    id: list[str]
-    read: list[str]
-    overwrite: bool
+class Request(SimpleNamespace):
+    """The options of `synthesize`, by their names."""
 
     def refuse(self, names: Collection[str], why: str) -> None:
         """Refuse options that are of no use here."""
-        options = [
-            _flag(name) for name in names if getattr(self, name) not in (None, [], {}, False)
-        ]
+        given = {name: getattr(self, name) for name in names}
+        options = [_flag(name) for name, value in given.items() if value not in _UNSAID]
         if options:
             raise InvalidInput(f"{why}: leave out {', '.join(options)}")
 
     def by_formula(self, name: str) -> list[str | None]:
         """Models or mechanisms, one for each formula."""
-        texts: list[str] = getattr(self, name)
-        n = len(self.formula)
+        texts, n = getattr(self, name), len(self.formula)
         if len(texts) not in (0, 1, n):
             raise InvalidInput(
                 f"--{name} must be given once, or once per --formula: found {len(texts)} for "
@@ -262,33 +218,21 @@ class Request:
             return default_delta(n) if self.delta is None else self.delta or None
         return Ledger(self.ledger).delta
 
-    def command(self, **changes: Sequence[object]) -> str:
-        """The whole command, with changed options; without --fit and --overwrite."""
-        options = {**vars(self), **changes}
-        rows = options.pop("rows_per_unit")
-        options["unit"] = f"{self.unit}:rows={rows}" if rows else self.unit
-        options["out"] = options.pop("out")  # at the end
-        del options["data"], options["fit"], options["overwrite"]
-        words = ["pyhybrid", "synthesize", str(self.data)]
-        for name, given in options.items():
-            for value in given if isinstance(given, list) else [given]:
-                if value is True:
-                    words.append(_flag(name))
-                elif value not in (None, False, "") and (name, value) != ("n_synthetic", 1):
-                    words += [_flag(name), f"{value:g}" if isinstance(value, float) else str(value)]
-        return shlex.join(words)
+    def finish(
+        self, release: Release, source: SourceTable, decisions: Decisions, ledger: Ledger | None
+    ) -> None:
+        """Save and show what is released."""
+        save_and_show(release, source, decisions, self.out, overwrite=self.overwrite, ledger=ledger)
+
+
+def _words(**added: Sequence[object]) -> str:
+    """Options that are added to the command."""
+    words = [[_flag(name), str(value)] for name, values in added.items() for value in values]
+    return shlex.join(word for pair in words for word in pair)
 
 
 def _flag(name: str) -> str:
     return "rows= of --unit" if name == "rows_per_unit" else f"--{name.replace('_', '-')}"
-
-
-def _unit_of(text: str | None) -> tuple[str | None, int | None]:
-    """Column and rows of ``COLUMN:rows=NUMBER``; a name may hold a colon."""
-    column, mark, rows = (text or "").rpartition(":rows=")
-    if not mark:
-        return text, None
-    return column, converted(rows, int, "rows of --unit")
 
 
 # --- A whole table --------------------------------------------------------------------------------
@@ -321,18 +265,17 @@ def _release_table(request: Request) -> None:
             "the ledger has no delta: the release has pure epsilon and Laplace noise; with a delta "
             "it would have Gaussian noise, which is smaller for many columns"
         )
-    ledger = open_ledger(
-        request.ledger, NoisyMarginals.__name__, settings.get("relation", "remove"), delta,
-        request.epsilon,
-    )  # fmt: skip
-    declared, seen = kinds_of(types), dict[str, Kind]()
-    codes = {} if like is None else like.codes
-    for name, column in () if like is None else like.frame.items():
-        kind = seen_kind(column, codes.get(str(name)))  # None is refused where it is asked for
-        if kind is not None:
-            seen[str(name)] = kind
-    cells = {**seen, **declared}
-    source, frame = source.read_as(cells), None if like is None else like.read_as(cells).frame
+    relation = settings.get("relation", "remove")
+    ledger = open_ledger(request.ledger, NoisyMarginals.__name__, relation, delta, request.epsilon)
+    cells, frame = kinds_of(types), None
+    if like is not None:  # a column without a kind is refused where it is asked for
+        kinds = {
+            str(k): seen_kind(column, like.codes.get(str(k))) for k, column in like.frame.items()
+        }
+        seen: dict[str, Kind] = {name: kind for name, kind in kinds.items() if kind is not None}
+        cells = {**seen, **cells}
+        frame = like.read_as(cells).frame
+    source = source.read_as(cells)
     decided = _decided_of_table(request, source, frame, types)
     with progress_bars() as progress:
         progress("noisy counts and their model", 0, 0)
@@ -343,9 +286,7 @@ def _release_table(request: Request) -> None:
             holds_no_released_record=request.holds_no_released_record,
             n_synthetic=request.n_synthetic, progress=progress, **settings,
         )  # fmt: skip
-    save_and_show(
-        release, source, release.decisions, request.out, overwrite=request.overwrite, ledger=ledger
-    )
+    request.finish(release, source, release.decisions, ledger)
 
 
 def _decided_of_table(
@@ -364,14 +305,23 @@ def _decided_of_table(
     else:
         _note_persons(df, ":rows=ROWS")
     settled = {*decided.drop, *decided.keep, *decided.ids, *types, request.unit}
-    left = df[[name for name in df.columns if name not in settled]]  # not for a record to refuse
-    other = left[:0] if like is None else like
-    both = [name for name in left if like is not None and name in like]
-    risky = {**undecided(left.drop(columns=both)), **undecided(other[both])}
-    if types or like is not None:
-        check_decided(risky, decided, columns, ())
-        return decided
-    check_decided({}, decided, columns, ())
+    left = df[[name for name in df.columns if name not in settled]]
+    if like is None:
+        risky = undecided(left)
+    else:  # not for a record to refuse
+        both = [name for name in left if name in like]
+        risky = {**undecided(left.drop(columns=both)), **undecided(like[both])}
+    drafted = not types and like is None
+    check_decided({} if drafted else risky, decided, columns, ())
+    if drafted:
+        _draft_types(request, left, risky, source)
+    return decided
+
+
+def _draft_types(
+    request: Request, left: pd.DataFrame, risky: dict[str, str], source: SourceTable
+) -> None:
+    """Write a draft of types of the columns that are `left` and not `risky`, and say what to do."""
     mend = [f"{name!r}: {why}" for name in left if (why := to_mend(left[name]))]
     if mend:
         raise InvalidInput(
@@ -387,20 +337,18 @@ def _decided_of_table(
             "--overwrite writes a new one"
         )
     for relation in relations_of(left)[:_MOST_RELATIONS]:
-        kept = f'will if it stands in the list "after" of {path}'
-        kept = (
-            kept if can_be_declared(relation) else "will not: leave out a column that others give"
-        )
+        kept = "will not: leave out a column that others give"
+        if can_be_declared(relation):
+            kept = f'will if it stands in the list "after" of {path}'
         note(f"all records keep {relation}: synthetic rows {kept} (pyhybrid describe shows all)")
     write_draft(path, left.drop(columns=[*risky]), source.codes)
-    command = request.command(types=[path], drop=[*request.drop, ",".join(risky)])
+    again = _words(types=[path], drop=[",".join(risky)] if risky else [])
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
         "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
         'records have is marked), set "confirmed": true, and list in "after" what must hold in '
-        "each row. "
-        f"Then run: {command}"
+        f"each row. Then run this again with {again}"
     )
 
 
@@ -423,31 +371,29 @@ def _release_by_scores(request: Request) -> None:
             raise InvalidInput(
                 f"outcome {name!r} must be a column of the data, once: found {known}"
             )
-    models, public = _models(request, df if like is None else like), df.drop(columns=outcomes)
-    declared = bool(request.model) or like is not None
+    models = _models(request, df if like is None else like)
+    declared, public = bool(request.model) or like is not None, df.drop(columns=outcomes)
     steps = _steps(request, models, len(df))
     if like is not None:
         check_persons(df, like, request.unit)
         steps = [step.from_reference(like) for step in steps]
-    decisions = request.decided(df)
+    decisions, exposed = request.decided(df), exposed_columns(public, ())
     if declared:
         _check_predictors(df, steps, {*decisions.drop, *decisions.ids})
-        check_decided(exposed_columns(public, ()), decisions, map(str, df.columns), outcomes)
+        check_decided(exposed, decisions, map(str, df.columns), outcomes)
     if request.unit is None:
         _note_persons(public)
     for step in steps:  # those whose predictors are all public
         if not {*parse_formula(step.model.formula, df).predictors} & {*outcomes}:
             _note_widths(step, df)
     if not declared:
-        _show_draft(request, models, df)
+        _show_draft(request, models, df, exposed)
         raise typer.Exit(2)
     mechanism: Any = steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
     ledger = open_ledger(request.ledger, mechanism.name, steps[0].relation, steps[0].delta)
     with progress_bars() as progress:
         release = mechanism.release(df, n_synthetic=request.n_synthetic, progress=progress)
-    save_and_show(
-        release, source, decisions, request.out, overwrite=request.overwrite, ledger=ledger
-    )
+    request.finish(release, source, decisions, ledger)
 
 
 def _note_persons(df: pd.DataFrame, more: str = "") -> None:
@@ -488,13 +434,15 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
     epsilon = request.epsilon or 1.0
     if len(models) > 1:
         epsilon = epsilon_of_mu(mu_of_epsilon(epsilon, delta) / math.sqrt(len(models)), delta)
-    asked = zip(request.formula, models, request.by_formula("mechanism"), strict=True)
+    shared = {"delta": delta, "unit": request.unit}
     return [
-        build_mechanism(
+        opt.build_mechanism(
             Named(CLIPPED, {"epsilon": epsilon, **named(text or "").settings}),
-            build_model(model, formula), delta=delta, unit=request.unit,
+            opt.build_model(model, formula), **shared,
         )
-        for formula, model, text in asked
+        for formula, model, text in zip(
+            request.formula, models, request.by_formula("mechanism"), strict=True
+        )
     ]  # fmt: skip
 
 
@@ -522,27 +470,28 @@ def _note_widths(step: ClippedScores, df: pd.DataFrame) -> None:
     )
 
 
-def _show_draft(request: Request, models: Sequence[str], df: pd.DataFrame) -> None:
+def _show_draft(
+    request: Request, models: Sequence[str], df: pd.DataFrame, exposed: Collection[str]
+) -> None:
     """What the outcomes seem to hold, and the command that declares it, with columns that need a
     decision left out."""
-    outcomes = [sides_of(formula)[0] for formula in request.formula]
-    for name, model in zip(outcomes, models, strict=True):
+    decided = request.decided(df)
+    settled = {*decided.drop, *decided.keep, *decided.ids, request.unit}
+    for formula, model in zip(request.formula, models, strict=True):
+        name = sides_of(formula)[0]
         holds = suggest_model(df[name]).holds
         show(f"{name} seems to hold {holds}: --model {shlex.quote(model)}")
-    read = {name for text in request.formula for name in parse_formula(text, df).predictors}
-    decided = request.decided(df)
-    settled = {*read, *decided.drop, *decided.keep, *decided.ids, request.unit}
-    exposed = exposed_columns(df.drop(columns=outcomes), ())
-    undecided_ones = [name for name in exposed if name not in settled]
-    if undecided_ones:
+        settled |= {*parse_formula(formula, df).predictors}
+    left_out = [name for name in exposed if name not in settled]
+    if left_out:
         show(
-            f"{', '.join(undecided_ones)}: not safe to publish as is, and left out below; --keep "
+            f"{', '.join(left_out)}: not safe to publish as is, and left out below; --keep "
             "publishes them, --id replaces identifiers by numbers"
         )
-    command = request.command(model=list(models), drop=[*request.drop, ",".join(undecided_ones)])
     show(
         "\nWhat is declared is public and must not be read from these records: check it, change it "
-        f"where it tells of one, and run\n\n{command}"
+        "where it tells of one, and run this again with\n\n"
+        f"{_words(model=models, drop=[','.join(left_out)][: len(left_out)])}"
     )
 
 
@@ -557,15 +506,8 @@ def _release_by_mechanism(request: Request) -> None:
         "can hold by --model, e.g. --model ordinal:levels=low+middle+high",
     )
     source = read_table(request.data, read=request.read)
-    held = calibrated(
-        "".join(request.mechanism[:1]), holds_no_released_record=request.holds_no_released_record
-    )
-    if held is not None:
-        request.refuse(
-            ["formula", "model", "epsilon", "delta", "unit"],
-            "a calibration holds model, weights and cap",
-        )
-    mechanism = held or _mechanism_of(request, source.frame)
+    held = _calibrated(request)
+    mechanism: Any = held or _mechanism_of(request, source.frame)
     ledger = open_ledger(
         request.ledger, mechanism.name, mechanism.relation, mechanism.delta_of_charge
     )
@@ -585,9 +527,21 @@ def _release_by_mechanism(request: Request) -> None:
             "nothing is released: some chains ended in other modes, so that the charge would be "
             "local, not strict; give more draws (--fit draws=4000)"
         )
-    save_and_show(
-        release, source, decisions, request.out, overwrite=request.overwrite, ledger=ledger
-    )
+    request.finish(release, source, decisions, ledger)
+
+
+def _calibrated(request: Request) -> Censored | None:
+    """The mechanism of ``censored:calibration=FOLDER``; None for any other text."""
+    name, given = named("".join(request.mechanism[:1]))
+    if name != "censored" or "calibration" not in given:
+        return None
+    folder, what = given.pop("calibration"), "a calibration holds model, weights and cap"
+    if given:
+        raise InvalidInput(f"{what}: give no {min(given)}")
+    said = True if request.holds_no_released_record else None
+    held = Calibration.load(folder, holds_no_released_record=said)
+    request.refuse(["formula", "model", "epsilon", "delta", "unit"], what)
+    return Censored(calibration=held, relation=held.relation)
 
 
 _TARGETS = {
@@ -606,19 +560,20 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
         )
     if not request.formula:
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
-    asked = zip(
-        request.formula, request.by_formula("model"), request.by_formula("mechanism"), strict=True
-    )
     parts: list[tuple[Named, Any]] = []
-    for formula, model, text in asked:
+    for formula, model, text in zip(
+        request.formula, request.by_formula("model"), request.by_formula("mechanism"), strict=True
+    ):
         wanted = _with_epsilon(named(text or CLIPPED), request)
-        if wanted.name in MODEL_FREE and model is not None:
+        if wanted.name not in MODEL_FREE:
+            parts.append((wanted, opt.model_for(model, wanted.name, formula, df)))
+        elif model is None:
+            parts.append((wanted, formula))
+        else:
             raise InvalidInput(f"--mechanism {wanted.name} fits no model: give no --model")
-        of_formula = formula if wanted.name in MODEL_FREE else None
-        parts.append((wanted, of_formula or model_for(model, wanted.name, formula, df)))
 
     def built(delta: float | None) -> Mechanism:
-        steps = [build_mechanism(*part, unit=request.unit, delta=delta) for part in parts]
+        steps = [opt.build_mechanism(*part, unit=request.unit, delta=delta) for part in parts]
         return steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
 
     mechanism = built(request.delta)
@@ -653,25 +608,20 @@ def _release_within(
     mechanism: Any, df: pd.DataFrame, request: Request, progress: FitProgress
 ) -> Release:
     """A release, of at most --epsilon if that is given, from the fit that was found."""
-    fit = {**request.fit, "progress": progress}
-    target = request.epsilon
+    fit, target, m = {**request.fit, "progress": progress}, request.epsilon, request.n_synthetic
     drawn = fit.pop("n_draws_released", None)
-    if target is None:
-        given = mechanism
-    else:
-        given = mechanism.at_epsilon(target, drawn, request.n_synthetic)
-    if target is None or given is not None:
-        return given.release(  # type: ignore[no-any-return]
-            df, n_synthetic=request.n_synthetic, n_draws_released=drawn, **fit
-        )
-    draws = drawn or request.n_synthetic
+    known = mechanism if target is None else mechanism.at_epsilon(target, drawn, m)
+    if known is not None:
+        release: Release = known.release(df, n_synthetic=m, n_draws_released=drawn, **fit)
+        return release
+    draws = drawn or m
     refits = fit.pop("refits", REFITS)
     solution = meet_epsilon(
         mechanism, df, target_epsilon=target, n_draws_released=draws, refits=refits, **fit
     )
     note(f"--epsilon: {len(solution.tried)} settings tried")
     release = solution.mechanism.release_from(
-        solution.session, n_synthetic=request.n_synthetic, n_draws_released=draws, refits=refits
+        solution.session, n_synthetic=m, n_draws_released=draws, refits=refits
     )
     if release.charge.epsilon > target:
         raise BudgetExceeded(

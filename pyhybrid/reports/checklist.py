@@ -12,7 +12,6 @@ NIST SP 800-226 (2025), Guidelines for evaluating differential privacy guarantee
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -38,17 +37,21 @@ def review_checklist(release: Release, *, in_ledger: bool = False) -> str:
     CONFIDENTIAL: neither weights nor bounds nor the seed are in it, but diagnostics are.
     """
     facts = {**_facts(release), "in_ledger": in_ledger}
-    rows: dict[str, list[_Row]] = {part: _rows(f"checklist, {part}", facts) for part in _PARTS}
+    rows = {}
+    for part in _PARTS:  # point, verdict, and what was found, of the words of a part
+        texts = (text.split(" | ", 2) for text in rendered(f"checklist, {part}", "row", **facts))
+        rows[part] = [(point, text, word) for point, word, text in texts]
     rows["machine"] = [*_convergence(release), *rows["machine"]]
-    rows["covered"] = [
-        *_numbered("Not\u00a0covered", not_covered(release.charge)),
-        *_numbered("Assumed", assumptions(release.charge)),
-    ]
-    every = [row for part in rows.values() for row in part]
-    look = [name for name, _, word in every if word == "LOOK"]
-    verdict = sentence("checklist", "verdict", look=look, points=len(every))
-    decide = sum(word == "decide" for *_, word in every)
-    paragraph = ["", verdict, f" {decide} points are for a person to decide."]
+    stated = {
+        "Not\u00a0covered": not_covered(release.charge),
+        "Assumed": assumptions(release.charge),
+    }
+    rows["covered"] = [(f"{point},\u00a0{k}", text, "decide") for point, texts in stated.items()
+                       for k, text in enumerate(texts, start=1)]  # fmt: skip
+    words = [word for part in rows.values() for *_, word in part]
+    look = [name for part in rows.values() for name, _, word in part if word == "LOOK"]
+    verdict = sentence("checklist", "verdict", look=look, points=len(words))
+    paragraph = ["", verdict, f" {words.count('decide')} points are for a person to decide."]
     sections = [Section(heading="Verdict", paragraphs=[paragraph])]
     for part, heading in _PARTS.items():
         cells: list[list[Cell]] = [
@@ -58,12 +61,6 @@ def review_checklist(release: Release, *, in_ledger: bool = False) -> str:
         table = Table(caption=caption, header=("point", "found", "verdict"), rows=cells)
         sections.append(Section(heading=heading, tables=[table]))
     return render_page("Review checklist", sections, confidential=True)
-
-
-def _rows(name: str, facts: dict[str, Any]) -> list[_Row]:
-    """Point, what was found, and verdict, of the words of a part."""
-    parts = (text.split(" | ", 2) for text in rendered(name, "row", **facts))
-    return [(point, text, word) for point, word, text in parts]
 
 
 def _facts(release: Release) -> dict[str, Any]:
@@ -94,7 +91,3 @@ def _convergence(release: Release) -> list[_Row]:
             columns = ", ".join(step.synthesized)
             rows.append((point, f"{columns}: {found}", "fine" if fit.converged else "LOOK"))
     return rows
-
-
-def _numbered(point: str, texts: Iterable[str]) -> list[_Row]:
-    return [(f"{point},\u00a0{k}", text, "decide") for k, text in enumerate(texts, start=1)]

@@ -16,8 +16,8 @@ from pyhybrid.measures.reconcile import reconcile_tables
 from pyhybrid.measures.utility import table_utility
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing, figures
-from pyhybrid.reports.levels import level_figure, level_table, shares_of
-from pyhybrid.reports.page import Section, Table, number_text, picture_of, section, sentence
+from pyhybrid.reports.levels import shares_of
+from pyhybrid.reports.page import Section, Table, number_text, section, sentence
 from pyhybrid.reports.verdicts import LIMITS
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _MOST_PAIRED, _LEAST_PAIRED, _ROWS = 30, 3, 20_000
 _MOST_NAMED = 8  # pairs
 _SMALL_BINS, _LEVELS = 24, 8  # of small pictures
-_IN_FIRST = 0.75  # of the records: their picture shows one bar
 
 
 def pair_ratios(release: Release, data: pd.DataFrame) -> pd.DataFrame | None:
@@ -62,25 +61,19 @@ def damaged_pairs(ratios: pd.DataFrame | None) -> list[str]:
 
 
 def pairs_section(ratios: pd.DataFrame | None) -> list[Section]:
-    """Heat maps of all pairs, those of the worst pairs first and in the order of the table; none of
-    fewer than three columns."""
+    """A heat map of all pairs, those of the worst pairs first; none of fewer than three columns."""
     if ratios is None or len(ratios) < _LEAST_PAIRED:
         return []
     upper = np.triu(ratios.to_numpy(), 1)
     i, j = divmod(int(upper.argmax()), len(upper))
     by_worst = ratios.columns[np.argsort(-ratios.max().to_numpy(), kind="stable")]
-    made = section(
+    shown = section(
         "pairs at a glance", figures=[figures.plot_pairs(ratios.loc[by_worst, by_worst])],
         first=ratios.columns[i], second=ratios.columns[j], ratio=float(upper[i, j]),
     )  # fmt: skip
-    shown = made.pictures[0]
-    in_table = picture_of(figures.plot_pairs(ratios), alt=shown.alt, caption=shown.caption)
-    share = min(shown.share, 50 if len(ratios) < 12 else 75)
-    pictures = [
-        replace(picture, share=share, sorted_by=order)
-        for order, picture in {"worst": shown, "table": in_table}.items()
-    ]
-    return [replace(made, pictures=pictures)]
+    (picture,) = shown.pictures
+    share = min(picture.share, 50 if len(ratios) < 12 else 75)
+    return [replace(shown, pictures=[replace(picture, share=share)])]
 
 
 STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
@@ -124,9 +117,9 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
         )
     data, name = release.origin.data[chosen], release.charge.mechanism
     columns = [table[chosen] for table in release.synthetic]
-    sets = {name: [numeric_values(each) for each in columns]}
+    sets = {name: [numeric_values(values) for values in columns]}
     figure, _ = _distribution(chosen, numeric_values(data), sets)
-    return level_figure(data, {name: columns}) if figure is None else figure
+    return shares_of(data, {name: columns}).figure() if figure is None else figure
 
 
 def column_section(
@@ -139,40 +132,34 @@ def column_section(
     """Figure and table of one column, data against the synthetic sets of each version; numbers are
     shown as `levels` if they are codes."""
     truth = np.empty(0) if levels else numeric_values(data)
-    sets = {name: [numeric_values(own) for own in columns] for name, columns in versions.items()}
+    sets = {name: [numeric_values(values) for values in made] for name, made in versions.items()}
     if not all(values.size for values in (truth, *itertools.chain(*sets.values()))):
+        shares = shares_of(data, versions)
         return section(
-            "column of levels",
-            figures=[level_figure(data, versions)],
-            tables=[level_table(column, data, versions)],
+            "column of levels", figures=[shares.figure()], tables=[shares.table(column)],
             column=column,
-        )
+        )  # fmt: skip
     figure, whole = _distribution(column, truth, sets)
+    rows = [["data", *(number_text(of(truth)) for of in STATISTICS.values())]]
+    for name, made in sets.items():
+        means = [np.mean([of(values) for values in made]) for of in STATISTICS.values()]
+        rows.append([f"{name}, mean of {len(made)}", *map(number_text, means)])
+    table = Table(header=["", *STATISTICS], rows=rows, numbers=True)
     return section(
-        "column of numbers", figures=[figure], tables=[_statistics(truth, sets)], column=column,
-        whole=whole,
-    )  # fmt: skip
+        "column of numbers", figures=[figure], tables=[table], column=column, whole=whole
+    )
 
 
 def _distribution(
     column: str, truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]
 ) -> tuple[Figure | None, bool]:
     """The figure, if the values vary, and whether they are whole."""
-    everything = [truth, *(values for each in sets.values() for values in each)]
-    whole = all(values.size and (values == np.floor(values)).all() for values in everything)
+    everything = [truth, *itertools.chain(*sets.values())]
+    whole = all(values.size and _whole(values) for values in everything)
     if not all(values.size and (whole or np.ptp(values) > 0) for values in everything):
         return None, whole
     scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
     return figures.plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
-
-
-def _statistics(truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]) -> Table:
-    """Statistics of the data, and of each release the mean over its sets."""
-    rows = [["data", *(number_text(of(truth)) for of in STATISTICS.values())]]
-    for name, columns in sets.items():
-        means = [np.mean([of(values) for values in columns]) for of in STATISTICS.values()]
-        rows.append([f"{name}, mean of {len(columns)}", *map(number_text, means)])
-    return Table(header=["", *STATISTICS], rows=rows, numbers=True)
 
 
 def numeric_values(column: pd.Series) -> FloatArray:
@@ -190,66 +177,39 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
     """Shares of values or levels: the data as gray bars, the mean of the sets as a line or points.
     What is beyond the 99.5 % quantile of the data is in the last bar."""
     ax = drawing.new_panels(*((5.2, 2.8) if large else (2.5, 1.35)))[0]
-    size = drawing.TEXT if large else 7
-    truth, made = numeric_values(data), [numeric_values(each) for each in sets]
-    if truth.size and all(each.size for each in made):
-        edges = _edges(truth)
-        bars, line = _binned(truth, edges), np.mean([_binned(v, edges) for v in made], axis=0)
+    truth, *made = (numeric_values(column) for column in (data, *sets))
+    if truth.size and all(values.size for values in made):
+        low, high = float(truth.min()), float(np.quantile(truth, 0.995))
+        half = 0.5 * _whole(truth)
+        step = np.ceil((high - low + 1) / _SMALL_BINS) if half else (high - low or 1) / _SMALL_BINS
+        edges = (
+            low - half + step * np.arange(np.ceil((high - low + 2 * half or 1) / step - 1e-9) + 1)
+        )
+        inside = (np.clip(values, edges[0], edges[-1]) for values in (truth, *made))
+        bars, *lines = (np.histogram(values, edges)[0] / values.size for values in inside)
         ax.stairs(bars, edges, fill=True, color=drawing.PALE)
-        ax.stairs(line, edges, color=drawing.COLORS[0], linewidth=1.5)
+        ax.stairs(np.mean(lines, axis=0), edges, color=drawing.COLORS[0], linewidth=1.5)
         ax.set_xlim(edges[0], edges[-1])
-        if not np.allclose(np.diff(edges), edges[1] - edges[0]):
-            ax.set_xscale("log")
-            ax.set_xlabel("logarithmic", fontsize=size)
-        half = 0.5 if _whole(truth) else 0.0
-        ends = [edges[0] + half, min(edges[-1] - half, truth.max())]
-        beyond = "+" if max(own.max() for own in (truth, *made)) > ends[1] else ""
-        before = "≤ " if min(own.min() for own in made) < ends[0] else ""
-        low, high = (number_text(float(end)) for end in ends)
-        named = [before + low, high + beyond]
-        ax.set_xticks(ends, named, fontsize=size)
-        ax.minorticks_off()
-        left, right = ax.get_xticklabels()
-        left.set_horizontalalignment("left")
-        right.set_horizontalalignment("right")
+        ends = [edges[0] + half, edges[-1] - half]
+        beyond = "+" if max(values.max() for values in (truth, *made)) > ends[1] else ""
+        ax.set_xticks(ends, [number_text(ends[0]), number_text(ends[1]) + beyond])
+        for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
+            label.set_horizontalalignment(side)
     else:
-        shares = shares_of(data, {"": sets})
-        at = np.arange(min(_LEVELS, len(shares.levels)))
-        ax.bar(at, shares.data[at], color=drawing.PALE)
-        ax.plot(at, shares.synthetic[""].mean(axis=0)[at], "o", ms=4, color=drawing.COLORS[0])
-        most = (42 if large else 30) // max(at.size, 1)
-        names = [name if len(name) <= most else f"{name[: most - 1]}…" for name in shares.levels]
-        if most < 5 and max(map(len, names)) == most:  # no room but for the first
-            names = [shares.levels[0][:12], *[""] * (at.size - 1)]
-        ax.set_xticks(at, [drawing.plain(name) for name in names[: at.size]], fontsize=size)
+        shares = shares_of(data, {"": sets}, most=_LEVELS)
+        names = list(shares.levels)
+        ax.bar(range(len(names)), shares.data, color=drawing.PALE)
+        ax.plot(shares.synthetic[""].mean(axis=0), "o", ms=4, color=drawing.COLORS[0])
+        if sum(map(len, names)) > (42 if large else 30):  # no room but for the first
+            names = [names[0][:12], *[""] * (len(names) - 1)]
+        ax.set_xticks(range(len(names)), map(drawing.plain, names))
+    ax.tick_params(length=2, labelsize=drawing.TEXT if large else 7)
     ax.set_ylim(0, None)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
-    ax.tick_params(length=2)
     figure: Figure = ax.figure
     return figure
 
 
-def _edges(values: FloatArray) -> FloatArray:
-    """Ends of bins, each of equally many whole numbers if the values are whole; of amounts nearly
-    all of which the first would have, of equal width on the logarithmic scale."""
-    low, high = float(values.min()), float(np.quantile(values, 0.995))
-    if (
-        low > 0.5
-        and (values < low + (high - low) / _SMALL_BINS).mean() > _IN_FIRST
-        and high > 50 * low
-    ):
-        return np.geomspace(low - 0.5 * _whole(values), high, _SMALL_BINS + 1)
-    if not _whole(values):
-        return np.linspace(low, high if high > low else low + 1, _SMALL_BINS + 1)
-    step = np.ceil((high - low + 1) / _SMALL_BINS)
-    return np.arange(low, high + step + 1, step) - 0.5
-
-
 def _whole(values: FloatArray) -> bool:
     return bool((values == np.floor(values)).all())
-
-
-def _binned(values: FloatArray, edges: FloatArray) -> FloatArray:
-    inside = np.clip(values, edges[0], np.nextafter(edges[-1], -np.inf))
-    return np.asarray(np.histogram(inside, edges)[0] / values.size)

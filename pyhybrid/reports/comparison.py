@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pandas as pd
+
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures
@@ -14,6 +16,7 @@ from pyhybrid.reports.page import (
     Cell,
     Section,
     Table,
+    frame_table,
     interval_text,
     number_text,
     render_page,
@@ -56,33 +59,30 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     sampled = {name: r.diagnostics for name, r in fitted.items() if r.diagnostics is not None}
     if sampled:
         parts.append(convergence_section(sampled, of="the released fits"))
-    title = f"Comparison of mechanisms: {comparison.outcome}"
     folded = (replace(part, folded=True) for part in parts)
     sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
+    title = f"Comparison of mechanisms: {comparison.outcome}"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
 def _charges(comparison: Comparison) -> Section:
-    rows = []
-    for _, row in comparison.table.iterrows():
-        release = comparison.releases[row["mechanism"]]
-        charge = release.charge
-        rows.append([
-            row["mechanism"],
-            weights_of(release),
-            epsilon_text(float(row["epsilon"])),
-            row["accounting"] + (f", at delta {row['delta']:g}" if row["delta"] else ""),
-            f"{charge.kind}, {charge.relation} {charge.protected}",
-            number_text(row["lipschitz_bound"]),
-            number_text(row["efficiency"]),
-            number_text(row["effective_sample_size"]),
-            str(row["refits"]),
-        ])  # fmt: skip
-    header = ["Mechanism", "Weights", "Epsilon, all sets", "Accounting", "Kind", "Bound",
-              "Efficiency", "Effective size", "Refits"]  # fmt: skip
+    table, releases = (
+        comparison.table,
+        [comparison.releases[n] for n in comparison.table["mechanism"]],
+    )
+    charges = [release.charge for release in releases]
+    at = [f"{how}, at delta {delta:g}" if delta else how
+          for how, delta in zip(table["accounting"], table["delta"], strict=True)]  # fmt: skip
+    shown = pd.DataFrame({
+        "Mechanism": table["mechanism"], "Weights": [*map(weights_of, releases)],
+        "Epsilon, all sets": table["epsilon"].map(epsilon_text), "Accounting": at,
+        "Kind": [f"{c.kind}, {c.relation} {c.protected}" for c in charges],
+        "Bound": table["lipschitz_bound"], "Efficiency": table["efficiency"],
+        "Effective size": table["effective_sample_size"], "Refits": table["refits"],
+    })  # fmt: skip
     return section(
-        "comparison, charges", tables=[Table(header=header, rows=rows, numbers=True)],
-        sets=charge.n_synthetic, draws=charge.n_draws_released,
+        "comparison, charges", tables=[frame_table(shown)], sets=charges[-1].n_synthetic,
+        draws=charges[-1].n_draws_released,
     )  # fmt: skip
 
 
@@ -103,18 +103,10 @@ def _estimates(comparison: Comparison) -> Section:
 
 
 _COLUMNS = {
-    "mechanism": "",
-    "scale": "scale",
-    "shift": "shift",
-    "epsilon": "epsilon",
-    "bound_ratio": "ratio",
-    "max_ecdf": "max-ECDF",
-    "avg_ecdf": "avg-ECDF",
-    "error_mean": "mean",
-    "error_median": "median",
-    "error_q15": "15th",
-    "error_q90": "90th",
-}
+    "mechanism": "", "scale": "scale", "shift": "shift", "epsilon": "epsilon",
+    "bound_ratio": "ratio", "max_ecdf": "max-ECDF", "avg_ecdf": "avg-ECDF", "error_mean": "mean",
+    "error_median": "median", "error_q15": "15th", "error_q90": "90th",
+}  # fmt: skip
 """Columns of the table that are shown, with their headings; the last four are errors."""
 
 

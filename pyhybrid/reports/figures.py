@@ -96,21 +96,47 @@ def plot_bounds(
 def plot_weights(groups: draw.Groups) -> Figure:
     """Histograms of record weights (n,) in [0, 1], one panel for each group, with the records at
     exactly 0 and exactly 1 set apart."""
-    k = len(groups)
-    panels = draw.new_panels(7, 0.8 + 1.7 * k, rows=k, sharex=True)
+    panels = draw.new_panels(7, 0.8 + 1.7 * len(groups), rows=len(groups), sharex=True)
     for place, (ax, (key, values)) in enumerate(zip(panels, groups.items(), strict=True)):
         alpha = np.asarray(values, dtype=np.float64)
-        counts, edges = np.histogram(alpha[(alpha > 0) & (alpha < 1)], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts / alpha.size, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
-        for x, mass in ((-0.07, (alpha == 0).sum()), (1.07, (alpha == 1).sum())):
-            ax.bar(x, mass / alpha.size, width=0.05, color=draw.INK)
-            ax.text(x, mass / alpha.size, f"{mass:,}", ha="center", **draw.NUMBER)
+        inside = alpha[(alpha > 0) & (alpha < 1)]
+        apart = {-0.07: (alpha == 0).sum(), 1.07: (alpha == 1).sum()}
+        _histogram(ax, inside, apart, place, alpha.size)
         draw.title(ax, f"{key}, {alpha.size:,} records")
         ax.set(ylabel="share of records", ymargin=0.18)
     ticks = {-0.07: "= 0", 0: "0", 0.25: "0.25", 0.5: "0.5", 0.75: "0.75", 1: "1", 1.07: "= 1"}
     ax.set_xticks(list(ticks), ticks.values())
     ax.set_xlabel("record weight α")
     return draw.finish(panels[0])
+
+
+def plot_matching_risk(groups: draw.Groups) -> Figure:
+    """Histograms of matching risk by record (n,), T/c or 1/c in [0, 1] of every target, one panel
+    each, with targets without risk set apart."""
+    panels = draw.new_panels(6.4, 0.7 + 2.0 * len(groups), rows=len(groups), sharex=True)
+    for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
+        risk = np.asarray(values, dtype=np.float64)
+        _histogram(ax, risk[risk > 0], {-0.06: (risk == 0).sum()}, place, 1)
+        certain = int((risk == 1).sum())
+        if certain:
+            ax.text(1.0, certain, f"{certain:,} at 1", ha="right", **draw.NUMBER)
+        ax.set_yscale("symlog", linthresh=10)
+        ax.set(ylabel="targets", ymargin=0.2)
+        draw.title(ax, f"{name}: {risk.size:,} targets, mean {risk.mean():.3f}")
+    panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    panels[-1].set_xlabel("probability of being matched, mean over the sets")
+    return draw.finish(panels[0])
+
+
+def _histogram(
+    ax: Any, inside: FloatArray, apart: Mapping[float, int], place: int, total: int
+) -> None:
+    """25 bars of [0, 1], and black bars beside it of numbers that are set `apart`, over `total`."""
+    counts, edges = np.histogram(inside, bins=25, range=(0.0, 1.0))
+    ax.stairs(counts / total, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
+    for x, mass in apart.items():
+        ax.bar(x, mass / total, width=0.05, color=draw.INK)
+        ax.text(x, mass / total, f"{mass:,}", ha="center", **draw.NUMBER)
 
 
 def plot_distributions(
@@ -135,18 +161,12 @@ def plot_distributions(
         return _draw_frequencies(truth, parts, pooled, scale, draw.plain(label))
     grid = np.linspace(pooled.min(), pooled.max(), _GRID)
     panels = draw.new_panels(7, 3.6, columns=2)
-    curves = {"density": _density, "distribution function": _distribution}
-    for ax, (kind, curve) in zip(panels, curves.items(), strict=True):
+    kinds = {"density": _density, "distribution function": _distribution}
+    for ax, (kind, curve) in zip(panels, kinds.items(), strict=True):
         ax.plot(grid, curve(truth, grid), color=draw.INK, linewidth=2, label="data")
         for place, (key, sets) in enumerate(parts.items()):
-            _band(
-                ax,
-                grid,
-                np.array([curve(v, grid) for v in sets]),
-                key,
-                0.0,
-                **draw.STYLES[place % 6],
-            )
+            curves = np.array([curve(values, grid) for values in sets])
+            _band(ax, grid, curves, key, 0.0, **draw.STYLES[place % 6])
         ax.set(xlabel=draw.plain(label), ylabel=kind)
     return draw.finish(panels[0])
 
@@ -290,9 +310,8 @@ def plot_intervals(table: pd.DataFrame, *, reference: str | None = None) -> Figu
             place = sources.index(row.source)
             if row.source == reference:
                 ax.axvspan(row.lower, row.upper, color=draw.PALE, alpha=0.5, linewidth=0)
-            color = draw.INK if row.source == reference else draw.COLORS[place % 6]
-            ax.plot([row.lower, row.upper], [place, place], color=color, linewidth=1.6)
-            ax.plot([row.estimate], [place], draw.MARKERS[place % 6], color=color, markersize=5)
+            color = {"color": draw.INK} if row.source == reference else {}
+            draw.draw_ranges(ax, place, row.lower, row.estimate, row.upper, place=place, **color)
         draw.title(ax, statistic)
         ax.locator_params(axis="x", nbins=3)
     panels[0].set_yticks(range(len(sources)), map(draw.plain, sources))
@@ -308,13 +327,10 @@ def plot_told(groups: draw.Groups, *, charged: float) -> Figure:
     for place, (key, given) in enumerate(groups.items()):
         values = draw.finite(given)
         shown = np.sort(values[values > 0])[::-1]
-        lost = {"not finite": np.size(given) - values.size, "at 0": values.size - shown.size}
-        parts = ", ".join(f"{n:,} {what}" for what, n in lost.items() if n)
-        label = f"{draw.plain(key)} ({parts})" if parts else draw.plain(key)
-        ax.plot(
-            np.arange(1, shown.size + 1), shown, label=label, drawstyle="steps-post",
-            marker="." if shown.size < 50 else "", **draw.STYLES[place % 6],
-        )  # fmt: skip
+        lost = np.size(given) - shown.size
+        label = draw.plain(key) + (f" ({lost:,} are 0 or not finite)" if lost else "")
+        ax.step(np.arange(1, shown.size + 1), shown, where="post", label=label,
+                marker="." if shown.size < 50 else "", **draw.STYLES[place % 6])  # fmt: skip
     _level(ax, charged, f"charged for {draw.plain(list(groups)[-1])}")
     ax.set(xscale="log", yscale="log", xlabel="records, the largest mu first",
            ylabel="mu of one released draw")  # fmt: skip
@@ -330,27 +346,20 @@ def _level(ax: Any, level: float, label: str) -> None:
 def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
     """Distribution functions of the data (n,), in black, and of each of m synthetic sets, one panel
     per column. The outermost 1 % of the values of both may lie outside the panel."""
-    k = len(columns)
-    panels = draw.panels_for(k, 7.2 if k > 1 else 5, 3, 2.2, sharey=True)
+    panels = draw.panels_for(len(columns), 7.2 if len(columns) > 1 else 5, 3, 2.2, sharey=True)
     for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=True):
-        truth = draw.finite(data)
-        parts = [draw.finite(values) for values in sets]
-        pooled = np.concatenate([truth, *parts])
-        low = np.quantile(pooled, 0.005, method="lower")
-        high = np.quantile(pooled, 0.995, method="higher")
-        grid = np.unique(pooled[(pooled >= low) & (pooled <= high)])
+        truth, parts = draw.finite(data), [draw.finite(values) for values in sets]
+        pooled = np.sort(np.concatenate([truth, *parts]))
+        grid = np.unique(pooled[pooled.size // 200 : pooled.size - pooled.size // 200])
         grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
-        style = {"drawstyle": "steps-post"}
-        ax.plot(
-            grid, _distribution(truth, grid), color=draw.INK, linewidth=2.2, label="data", **style
-        )
+        ax.step(grid, _distribution(truth, grid), color=draw.INK, lw=2.2, label="data",
+                where="post")  # fmt: skip
         for values in parts:
-            color = {"color": draw.COLORS[1], "linewidth": 1.1, "linestyle": draw.LINES[1]}
-            ax.plot(grid, _distribution(values, grid), label="synthetic sets", **color, **style)
+            ax.step(grid, _distribution(values, grid), color=draw.COLORS[1], lw=1.1, ls="--",
+                    label="synthetic sets", where="post")  # fmt: skip
         draw.title(ax, name)
         ax.set(ylim=(-0.02, 1.02))
         ax.locator_params(axis="x", nbins=4)
-        ax.ticklabel_format(axis="x", style="sci", scilimits=(-3, 5), useMathText=True)
     panels[0].set_ylabel("share of records up to here")
     return draw.finish(panels[0])
 
@@ -381,21 +390,16 @@ def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
     errors of the data: `ModelUtility.table`, where the interval of the data has a length."""
     terms, n = list(next(iter(tables.values())).index), len(tables)
     ax = draw.new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
-    ax.axvspan(
-        -NORMAL, NORMAL, color=draw.PALE, alpha=0.6, linewidth=0, label="data, 95 % interval"
-    )
+    ax.axvspan(-NORMAL, NORMAL, color=draw.PALE, alpha=0.6, lw=0, label="data, 95 % interval")
     ax.axvline(0, color=draw.INK, linewidth=1)
     places = draw.rows_of(ax, terms)
     for k, (name, table) in enumerate(tables.items()):
-        error = (table["upper"] - table["lower"]).to_numpy() / (2 * NORMAL)
-        ends = (
-            (table[f"synthetic_{end}"].to_numpy() - table["estimate"].to_numpy()) / error
-            for end in ("lower", "estimate", "upper")
-        )
+        error = (table["upper"] - table["lower"]) / (2 * NORMAL)
+        ends = ((table[f"synthetic_{end}"] - table["estimate"]) / error
+                for end in ("lower", "estimate", "upper"))  # fmt: skip
         y = places + 0.5 * ((k + 0.5) / n - 0.5)
-        draw.draw_ranges(
-            ax, y, *ends, place=k, color=draw.COLORS[(n - k) % 6], label=draw.plain(name)
-        )
+        draw.draw_ranges(ax, y, *ends, place=k, color=draw.COLORS[(n - k) % 6],
+                         label=draw.plain(name))  # fmt: skip
     ax.set_ylim(len(terms) - 0.5, -0.5)
     ax.set_xlabel("difference from the data, in its standard errors", fontsize=draw.TEXT)
     return draw.finish(ax)
@@ -424,28 +428,6 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
     bar.ax.tick_params(labelsize=draw.TEXT + 3 * few)
     figure: Figure = ax.figure
     return figure
-
-
-def plot_matching_risk(groups: draw.Groups) -> Figure:
-    """Histograms of matching risk by record (n,), T/c or 1/c in [0, 1] of every target, one panel
-    each, with targets without risk set apart."""
-    k = len(groups)
-    panels = draw.new_panels(6.4, 0.7 + 2.0 * k, rows=k, sharex=True)
-    for place, (ax, (name, values)) in enumerate(zip(panels, groups.items(), strict=True)):
-        risk = np.asarray(values, dtype=np.float64)
-        counts, edges = np.histogram(risk[risk > 0], bins=25, range=(0.0, 1.0))
-        ax.stairs(counts, edges, fill=True, color=draw.COLORS[place % 6], alpha=0.6)
-        none, certain = int((risk == 0).sum()), int((risk == 1).sum())
-        ax.bar(-0.06, none, width=0.04, color=draw.INK)
-        ax.text(-0.06, none, f"{none:,}", ha="center", **draw.NUMBER)
-        if certain:
-            ax.text(1.0, certain, f"{certain:,} at 1", ha="right", **draw.NUMBER)
-        ax.set_yscale("symlog", linthresh=10)
-        ax.set(ylabel="targets", ymargin=0.2)
-        draw.title(ax, f"{name}: {risk.size:,} targets, mean {risk.mean():.3f}")
-    panels[-1].set_xticks([-0.06, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-    panels[-1].set_xlabel("probability of being matched, mean over the sets")
-    return draw.finish(panels[0])
 
 
 def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -> Figure:
@@ -477,22 +459,17 @@ def _curve_panel(ax: Any, table: pd.DataFrame, measure: str) -> None:
             half = NORMAL * points[f"{measure}_se"]
             low = (points[measure] - half).clip(lower=0)  # no measure is below 0
             ax.vlines(points["epsilon"], low, points[measure] + half, color=style["color"])
-        if mechanism == "LW":
-            _label_points(ax, points, measure)
+        if mechanism != "LW":
+            continue
+        for k, point in enumerate(points.itertuples()):  # above and below by turns, to be clear
+            ax.annotate(
+                f"({point.scale:g}, {point.shift:g})", (point.epsilon, getattr(point, measure)),
+                xytext=(0, -5 if k % 2 else 5), textcoords="offset points", ha="center",
+                va="top" if k % 2 else "bottom", fontsize=draw.TEXT - 2,
+            )  # fmt: skip
     for row in table[table["mechanism"] == "Unweighted"].itertuples():
         label = f"unweighted, epsilon {row.epsilon:g}"
         ax.axhline(getattr(row, measure), color=draw.INK, linestyle=":", linewidth=1.3, label=label)
-
-
-def _label_points(ax: Any, points: pd.DataFrame, measure: str) -> None:
-    """(scale, shift) just above and just below the points by turns, to keep neighbors clear."""
-    for place, point in enumerate(points.itertuples()):
-        at, text = (point.epsilon, getattr(point, measure)), f"({point.scale:g}, {point.shift:g})"
-        side = -1 if place % 2 else 1
-        ax.annotate(
-            text, at, xytext=(0, 5 * side), textcoords="offset points", ha="center",
-            va="bottom" if side > 0 else "top", fontsize=draw.TEXT - 2,
-        )  # fmt: skip
 
 
 def plot_contraction(contraction: Contraction) -> Figure:
@@ -507,10 +484,8 @@ def plot_contraction(contraction: Contraction) -> Figure:
     bounds.plot(table["n"], table["mean"], color=draw.INK, label="mean over databases")
     _level(bounds, contraction.bound, f"the data, n = {contraction.n:,}")
     bounds.set(ylabel="Lipschitz bound Δ (nats)")
-    for place, (name, label) in enumerate(
-        (("reduced", "records of weight below 1"), ("removed", "sum of 1 - α"))
-    ):
-        style = draw.STYLES[place]
+    labels = {"reduced": "records of weight below 1", "removed": "sum of 1 - α"}
+    for style, (name, label) in zip(draw.STYLES, labels.items(), strict=False):
         weights.plot(table["n"], table[f"{name} / sqrt n"], marker="o", label=label, **style)
     weights.set(ylim=(0, None), ylabel="over √n")
     for ax in (bounds, weights):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.exact import ExactPosterior
@@ -13,7 +14,7 @@ from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.figures import NORMAL
-from pyhybrid.reports.page import Section, Table, meanings, number_text, section
+from pyhybrid.reports.page import Section, Table, frame_table, meanings, number_text, section
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,62 +41,43 @@ def estimates_section(release: Release) -> list[Section]:
     compared = published.rename(columns={
         "estimate": "synthetic_estimate", "lower": "synthetic_lower", "upper": "synthetic_upper",
     }).assign(estimate=alone, lower=alone - half, upper=alone + half)  # fmt: skip
-    rows = [
-        [
-            str(name), number_text(row.estimate), number_text(row.synthetic_estimate),
-            f"{number_text(row.synthetic_lower)} to {number_text(row.synthetic_upper)}",
-            number_text((row.synthetic_estimate - row.estimate) / row.std_error),
-        ]
-        for name, row in zip(compared.index, compared.itertuples(), strict=True)
-    ]  # fmt: skip
-    header = ["Coordinate", "Without privacy", "Published", "95 % interval", "Off, in its errors"]
-    return [
-        section(
-            "published estimates",
-            figures=[figures.plot_forest({"published": compared})],
-            tables=[Table(header=header, rows=rows, numbers=True)],
-        )
-    ]
-
-
-_QUANTILES = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+    off = (compared["synthetic_estimate"] - compared["estimate"]) / compared["std_error"]
+    shown = pd.DataFrame({
+        "Coordinate": compared.index, "Without privacy": compared["estimate"],
+        "Published": compared["synthetic_estimate"], "lower": compared["synthetic_lower"],
+        "upper": compared["synthetic_upper"], "Off, in its errors": off,
+    })  # fmt: skip
+    figure = figures.plot_forest({"published": compared})
+    return [section("published estimates", figures=[figure], tables=[frame_table(shown)])]
 
 
 def told_section(release: Release) -> list[Section]:
-    """Figure and table of deviation and range by record, and refits; none where these are not
+    """Figure and largest of deviation and range by record, and refits; none where these are not
     known, as of a release that was read from a folder or is censored."""
-    loss, name = release.confidential.loss, release.charge.mechanism
+    loss, unit = release.confidential.loss, release.charge.unit
     if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
         return []
-    whose = "record" if release.charge.unit is None else "unit"
-    rows = [
-        [what, *map(number_text, np.quantile(values, list(_QUANTILES.values()), method="higher"))]
-        for what, values in (("deviation", loss.deviations), ("range in nats", loss.ranges))
-    ]
-    largest = float(loss.deviations.max())
-    drawn = figures.plot_told({name: loss.deviations}, charged=largest)
+    whose, labels = "record" if unit is None else "unit", release.confidential.labels
+    largest, name = float(loss.deviations.max()), release.charge.mechanism
+    values = {"deviation": loss.deviations, "range in nats": loss.ranges}
+    levels = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
+    quantiles = pd.DataFrame(
+        [(what, *np.quantile(of, list(levels.values()), method="higher"))
+         for what, of in values.items()], columns=["", *levels],
+    )  # fmt: skip
     told = section(
-        "told",
-        figures=[drawn],
-        tables=[Table(header=["", *_QUANTILES], rows=rows, numbers=True)],
-        largest=largest, n=loss.deviations.size, whose=whose,
+        "told", figures=[figures.plot_told({name: loss.deviations}, charged=largest)],
+        tables=[frame_table(quantiles)], largest=largest, n=loss.deviations.size, whose=whose,
         near=int((loss.deviations > largest / 2).sum()),
     )  # fmt: skip
     if not loss.refits:
         return [told]
-    unit, labels = release.charge.unit, release.confidential.labels
-    refits = [
-        [
-            str(labels[refit.record]) if unit is None else f"{unit} number {refit.record + 1}",
-            number_text(loss.deviations[refit.record]),
-            number_text(loss.ranges[refit.record]),
-            number_text(refit.loss),
-        ]
-        for refit in loss.refits
-    ]
-    header = [f"{whose} left out", "deviation", "range", "loss"]
-    table = Table(header=header, rows=refits, numbers=True)
-    return [told, section("refits", tables=[table], whose=whose)]
+    refits = pd.DataFrame(
+        [(str(labels[i]) if unit is None else f"{unit} number {i + 1}", loss.deviations[i],
+          loss.ranges[i], refit.loss) for refit in loss.refits for i in [refit.record]],
+        columns=[f"{whose} left out", "deviation", "range", "loss"],
+    )  # fmt: skip
+    return [told, section("refits", tables=[frame_table(refits)], whose=whose)]
 
 
 def bounds_by_weight(release: Release) -> Figure | None:
@@ -132,40 +114,27 @@ def convergence_section(
 def exact_section(exact: ExactPosterior) -> Section:
     """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data,
     and another grid, chosen after a look at this, is a choice that no charge covers."""
-    rows = [
-        [axis.name, number_text(axis.lower), number_text(axis.upper), str(axis.size),
-         number_text(exact.resolution[axis.name])]
-        for axis in exact.grid.axes
-    ]  # fmt: skip
+    rows = [(axis.name, axis.lower, axis.upper, axis.size, exact.resolution[axis.name])
+            for axis in exact.grid.axes]  # fmt: skip
     header = ["Coordinate", "Lower", "Upper", "Points", "Deviation in cells"]
     coarse = [name for name, cells in exact.resolution.items() if cells < 1]
-    return section("exact", tables=[Table(header=header, rows=rows)], exact=exact, coarse=coarse)
+    table = frame_table(pd.DataFrame(rows, columns=header))
+    return section("exact", tables=[table], exact=exact, coarse=coarse)
 
 
 def reweighting_section(heading: str, path: Reweighted) -> Section:
     """Bounds and weights before and after, and every step of the search. Confidential."""
     before, after = path.start, path.fit
     scatter = figures.plot_bound_against_weight(
-        after.alpha,
-        after.bounds.by_record,
-        overall=after.bounds.overall,
+        after.alpha, after.bounds.by_record, overall=after.bounds.overall,
         before=(before.alpha, before.bounds.by_record, before.bounds.overall),
-    )
-    rows = [
-        [
-            str(place),
-            str(step.round),
-            f"{step.k:.4f}",
-            number_text(step.bound),
-            number_text(step.efficiency),
-            "yes" if step.accepted else "no",
-        ]
-        for place, step in enumerate(path.steps, start=1)
-    ]
+    )  # fmt: skip
+    rows = [(place, step.round, step.k, step.bound, step.efficiency, bool(step.accepted))
+            for place, step in enumerate(path.steps, start=1)]  # fmt: skip
     header = ["Step", "Round", "k", "Refitted bound", "Efficiency", "Within"]
     return section(
         "reweighting",
         figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
-        tables=[Table(header=header, rows=rows, numbers=True)],
+        tables=[frame_table(pd.DataFrame(rows, columns=header))],
         heading=heading, before=before.bounds, after=after.bounds,
     )  # fmt: skip

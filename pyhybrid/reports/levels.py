@@ -28,48 +28,41 @@ class LevelShares:
     data: FloatArray
     synthetic: Mapping[str, FloatArray]
 
+    def figure(self) -> Figure:
+        """Bars of the data's shares, points of the sets'."""
+        return plot_levels(self.levels, self.data, self.synthetic)
+
+    def table(self, column: str) -> Table:
+        """The same shares as numbers, of each version the mean over its sets."""
+        columns = [self.data, *(sets.mean(axis=0) for sets in self.synthetic.values())]
+        rows = [
+            [level, *(f"{share:.3f}" for share in shares)]
+            for level, *shares in zip(self.levels, *columns, strict=True)
+        ]
+        means = [f"{name}, mean of {len(sets)}" for name, sets in self.synthetic.items()]
+        caption = sentence("levels", "table", column=column)
+        return Table(caption=caption, header=["level", "data", *means], rows=rows, numbers=True)
+
 
 def shares_of(
     data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]], *, most: int | None = _MOST
 ) -> LevelShares:
     """Shares of the `most` frequent levels, or of all; those of ordered categories in order."""
+    sets = [_shares(column) for columns in synthetic.values() for column in columns]
     truth = _shares(data)
-    sets = {name: [_shares(each) for each in columns] for name, columns in synthetic.items()}
-    known = truth.index
-    for each in (share for shares in sets.values() for share in shares):
-        known = known.union(each.index, sort=False)
-    shares = truth.reindex(known, fill_value=0.0).to_numpy()
-    chosen = list(np.argsort(-shares, kind="stable")[:most])
+    table = pd.concat([truth, *sets], axis=1).fillna(0.0)
+    table = table.reindex(truth.index.append(table.index.difference(truth.index, sort=False)))
+    order = np.argsort(-table.iloc[:, 0].to_numpy(), kind="stable")[:most]
     if isinstance(data.dtype, pd.CategoricalDtype) and data.dtype.ordered:
         place = {str(level): k for k, level in enumerate(data.dtype.categories)}
-        chosen.sort(key=lambda k: place.get(str(known[k]), len(place)))
+        order = np.array(sorted(order, key=lambda k: place.get(str(table.index[k]), len(place))))
+    shares = table.iloc[order].to_numpy().T
+    ends = np.cumsum([1, *map(len, synthetic.values())])
+    parts = zip(synthetic, ends[:-1], ends[1:], strict=True)
     return LevelShares(
-        levels=tuple(str(known[k]) for k in chosen),
-        data=shares[chosen],
-        synthetic={
-            name: np.array([s.reindex(known, fill_value=0.0).to_numpy()[chosen] for s in columns])
-            for name, columns in sets.items()
-        },
-    )
-
-
-def level_figure(data: pd.Series, synthetic: Mapping[str, Sequence[pd.Series]]) -> Figure:
-    """Bars of the data's shares, points of the sets'."""
-    shares = shares_of(data, synthetic)
-    return plot_levels(shares.levels, shares.data, shares.synthetic)
-
-
-def level_table(column: str, truth: pd.Series, sets: Mapping[str, Sequence[pd.Series]]) -> Table:
-    """The same shares as numbers, of each version the mean over its sets."""
-    shares = shares_of(truth, sets)
-    columns = [shares.data, *(own.mean(axis=0) for own in shares.synthetic.values())]
-    rows = [
-        [level, *(f"{column[place]:.3f}" for column in columns)]
-        for place, level in enumerate(shares.levels)
-    ]
-    header = ["level", "data", *(f"{name}, mean of {len(each)}" for name, each in sets.items())]
-    caption = sentence("levels", "table", column=column)
-    return Table(caption=caption, header=header, rows=rows, numbers=True)
+        levels=tuple(map(str, table.index[order])), data=shares[0],
+        synthetic={name: shares[first:last] for name, first, last in parts},
+    )  # fmt: skip
 
 
 def _shares(column: pd.Series) -> pd.Series:

@@ -64,16 +64,16 @@ def mask_report(
     `table` is the name of the data below the title."""
     if not data.index.equals(release.synthetic[0].index):
         raise InvalidInput("data must be the records of the release, in its order")
-    unchanged = replace(release, data=data).unchanged
+    release = replace(release, data=data)
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    found = release.diagnostics
+    chains = {} if release.diagnostics is None else {"": release.diagnostics}
     sections = [
-        _verdict(release, before, after, utility, unchanged),
+        mask_verdict(release, before, after, utility),
         *([] if utility is None else [model_section(utility, "An analysis on data and sets")]),
         _risk(before, after),
         *([] if subgroups is None else [_subgroups(subgroups)]),
-        _keys(release, data, unchanged),
-        *([] if found is None else [convergence_section({"": found}, of="the association model")]),
+        _keys(release, data),
+        *([convergence_section(chains, of="the association model")] if chains else []),
         section("mask, statement", bullets=masks, method=release.statement.method),
     ]
     facts = [
@@ -83,12 +83,11 @@ def mask_report(
     return render_page("Masked release", sections, confidential=True, facts=facts)
 
 
-def _verdict(
+def mask_verdict(
     release: MaskedRelease,
     before: MatchingRisk,
     after: MatchingRisk,
-    utility: ModelUtility | None,
-    unchanged: Mapping[str, float],
+    utility: ModelUtility | None = None,
 ) -> Section:
     """What the masks take from an intruder, what they change, and what an analysis keeps."""
     judged = {}
@@ -98,11 +97,11 @@ def _verdict(
             Judged(measure="interval_overlap", label="mean interval overlap", value=overlap)
         ]
     values = {"was": naming_share(before), "now": naming_share(after)}
+    changed = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     said = {
         "Risk. ": sentence("verdict of a mask", "risk", **values),
-        "Changed. ": "Records that keep their own value: "
-        + ", ".join(f"{key} {share:.0%}" for key, share in unchanged.items()) + ".",
-    }  # fmt: skip
+        "Changed. ": f"Records that keep their own value: {changed}.",
+    }
     wrong = [
         f"{key} is left as it was in nearly all records: its mask protects little."
         for key in release.statement.left_as_they_were
@@ -142,15 +141,14 @@ def _subgroups(groups: RiskSubgroups) -> Section:
     )  # fmt: skip
 
 
-def _keys(release: MaskedRelease, data: pd.DataFrame, unchanged: Mapping[str, float]) -> Section:
-    kinds = release.settings["keys"]
-    parts = []
+def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
+    kinds, parts = release.settings["keys"], []
     for key in release.keys:
         sets = {"synthetic": [table[key] for table in release.synthetic]}
         shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
         levels = kinds[key] != "continuous"
         parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))
-    rows = [[key, str(kinds[key]), f"{unchanged[key]:.3f}"] for key in release.keys]
+    rows = [[key, str(kinds[key]), f"{share:.3f}"] for key, share in release.unchanged.items()]
     table = Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
     return replace(section("mask, keys", tables=[table]), parts=parts)
 

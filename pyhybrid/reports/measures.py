@@ -42,46 +42,40 @@ from pyhybrid.reports.verdicts import (
 )
 
 _MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 9, 15, 30, 30
-_NAMES = {"mean": "mean", "median": "median", "q15": "15th perc.", "q90": "90th perc."}
 _ROWS, _SETS, _PERMUTATIONS = 4_000, 3, 10  # of a release: so its report costs seconds
 _WITHIN, _FEW_LEVELS, _PREDICTORS = 0.1, 12, 8
 
 
-def utility_report(summaries: Mapping[str, UtilitySummary], facts: Sequence[str] = ()) -> str:
-    """One HTML file on one or more synthetic versions, by name, of the same data, with `facts`
-    below its title. Confidential."""
-    overall = {name: found.overall() for name, found in summaries.items()}
-    sets = {name: found.n_sets for name, found in summaries.items()}
-    first = next(iter(summaries.values()))
-    pictures: list[Section] = []
-    parts = [section("utility", tables=[measure_table(overall)], n=first.n, sets=sets)]
-    for name, found in summaries.items():
-        mark = f": {name}" if len(summaries) > 1 else ""
-        drawn, *estimates = _distributions(found, mark)
-        pictures += [drawn, _pairs(found, mark)]
-        parts += [*estimates, _propensities(found, mark)]
-        parts += [model_section(fit, f"Inference{mark}") for fit in found.models]
-    folded = (replace(part, folded=True) for part in parts)
-    sections = [utility_verdict(summaries), *pictures, *folded]
+def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
+    """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
+    drawn, *estimates = _distributions(summary)
+    measures = section(
+        "utility", tables=[measure_table(summary.overall())], n=summary.n, m=summary.n_sets
+    )
+    models = [model_section(fit, "Inference") for fit in summary.models]
+    folded = [measures, *estimates, _propensities(summary), *models]
+    sections = [utility_verdict(summary), drawn, _pairs(summary),
+                *(replace(part, folded=True) for part in folded)]  # fmt: skip
     title = "Utility of synthetic data"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
-def risk_report(summaries: Mapping[str, RiskSummary], facts: Sequence[str] = ()) -> str:
-    """One HTML file on one or more synthetic versions of the same data, with `facts` below its
-    title. Confidential."""
-    first = next(iter(summaries.values()))
-    overall = {name: found.overall() for name, found in summaries.items()}
-    lacking = [k for k, found in summaries.items() if found.matching.correct_by_record is None]
-    shown: dict[str, Any] = {
-        name: found.matching.by_record if lacking else found.matching.correct_by_record
-        for name, found in summaries.items()
+def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
+    """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
+    matching = summary.matching
+    correct = matching.correct_by_record
+    figure = figures.plot_matching_risk(
+        {"synthetic": matching.by_record if correct is None else correct}
+    )
+    values: dict[str, Any] = {
+        "keys": summary.keys,
+        "n": matching.n_targets,
+        "lacking": correct is None,
     }
-    n = first.matching.n_targets
     sections = [
-        risk_verdict(summaries),
-        section("risk", tables=[measure_table(overall)], keys=first.keys, n=n, lacking=lacking),
-        section("risk by record", figures=[figures.plot_matching_risk(shown)], lacking=lacking),
+        risk_verdict(summary),
+        section("risk", tables=[measure_table(summary.overall())], **values),
+        section("risk by record", figures=[figure], **values),
     ]
     title = "Disclosure risk of synthetic data"
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
@@ -105,19 +99,17 @@ def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
             real, sets, keys=columns, radius=dict.fromkeys(near, _WITHIN),
             kind=dict.fromkeys(near, "relative"), rows_correspond=True,
         )  # fmt: skip
-        tables.append(measure_table({"synthetic": risk.overall()}, "Risk: what an intruder finds."))
+        tables.append(measure_table(risk.overall(), "Risk: what an intruder finds."))
         formulas = _formulas(real, near, columns)
         found = utility_summary(
             real, sets, columns=columns, formulas=formulas, n_permutations=_PERMUTATIONS, rng=1
         )
-        tables.append(
-            measure_table({"synthetic": found.overall()}, "Utility: how near the sets are.")
-        )
+        tables.append(measure_table(found.overall(), "Utility: how near the sets are."))
         models = [model_section(fit, "Regression coefficients") for fit in found.models]
     except InvalidInput as error:
         left_out.append([f"Not computed: {error}."])
     poor = [str(row[0]) for table in tables for row in table.rows
-            if any(isinstance(cell, Marked) and cell.word == POOR for cell in row)]  # fmt: skip
+            if isinstance(row[1], Marked) and row[1].word == POOR]  # fmt: skip
     shown = section(
         "risk and utility", bullets=rendered("risk and utility", "wrong", poor=poor),
         tables=tables, synthesized=release.synthesized, kept=kept,
@@ -141,40 +133,31 @@ def _formulas(data: pd.DataFrame, numbers: Sequence[str], columns: Sequence[str]
     return [f"Q({varied[0]!r}) ~ {' + '.join(terms[:_PREDICTORS]) or '1'}"]
 
 
-def measure_table(overall: Mapping[str, Mapping[str, float]], caption: str = "") -> Table:
-    """Measures in rows, versions in columns, each with both ends of its scale and its meaning."""
-    about = {MEASURES[name.split(",")[0]].about for values in overall.values() for name in values}
+def measure_table(overall: Mapping[str, float], caption: str = "") -> Table:
+    """A row for each measure, with both ends of its scale and its meaning."""
+    about = {MEASURES[name.split(",")[0]].about for name in overall}
     ends = {"utility": ("As good as the data", "Useless"), "risk": ("No risk", "Data as they are")}
     rows: list[list[Cell]] = []
-    explained: set[str] = set()
-    for name in dict.fromkeys(name for values in overall.values() for name in values):
-        key = name.split(",")[0]
-        measure = MEASURES[key]
-        cells = [judged_cell(name, values.get(name)) for values in overall.values()]
+    for name, value in overall.items():
+        measure = MEASURES[name.split(",")[0]]
         text = f"{measure.definition} Range: {measure.range}; {measure.direction}."
-        if key in explained:
-            text = f"{measure.direction[0].upper()}{measure.direction[1:]}."
-        explained.add(key)
-        rows.append([measure_label(name), *cells, measure.at_best, measure.at_worst, text])
-    return Table(
-        caption=caption or sentence("utility", "table"),
-        header=["Measure", *overall, *ends[about.pop()], "What it is"],
-        rows=rows,
-    )
+        cell = judged_cell(name, value)
+        rows.append([measure_label(name), cell, measure.at_best, measure.at_worst, text])
+    header = ["Measure", "Synthetic", *ends[about.pop()], "What it is"]
+    return Table(caption=caption or sentence("utility", "table"), header=header, rows=rows)
 
 
-def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
+def _distributions(summary: UtilitySummary) -> list[Section]:
     """Distribution functions of the columns of numbers that changed, and their estimates."""
-    distances = found.columns.distances
+    distances = summary.columns.distances
     if distances.empty:
-        return [section("columns", mark=mark, same=[])]
-    moved = distances[(distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])]
-    same = [str(name) for name in distances["column"] if name not in set(moved["column"])]
-    if moved.empty:
-        return [section("columns", mark=mark, same=same)]
-    worst = moved.sort_values("max_ecdf", ascending=False, kind="stable")
-    names = list(worst["column"])[:_MOST_PANELS]
-    tables = found.tables
+        return [section("columns", same=[])]
+    changed = (distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])
+    same = [str(name) for name in distances["column"][~changed]]
+    if not changed.any():
+        return [section("columns", same=same)]
+    worst = distances[changed].sort_values("max_ecdf", ascending=False, kind="stable")
+    names, tables = list(worst["column"])[:_MOST_PANELS], summary.tables
     drawn = {
         name: (
             tables.real[name].dropna().to_numpy(),
@@ -187,33 +170,30 @@ def _distributions(found: UtilitySummary, mark: str) -> list[Section]:
         [str(row[0]), judged_cell("max_ecdf", row[1]), *map(number_text, row[2:])]
         for row in worst.to_numpy().tolist()
     ]
-    chosen = found.columns.estimates
+    chosen = summary.columns.estimates
     chosen = chosen[chosen["column"].isin(names[:5])]
-    titles = chosen["column"] + "\n" + chosen["statistic"].map(_NAMES)
+    titles = chosen["column"] + "\n" + chosen["statistic"]
     intervals = figures.plot_intervals(chosen.assign(statistic=titles), reference=DATA)
     return [
         section(
-            "columns",
-            figures=[figures.plot_ecdfs(drawn)],
+            "columns", figures=[figures.plot_ecdfs(drawn)],
             tables=[Table(header=header, rows=rows[:_MOST_COLUMNS], numbers=True)],
-            mark=mark, same=same, names=names, most=_MOST_PANELS,
+            same=same, names=names, most=_MOST_PANELS,
         ),
-        section("estimates", figures=[intervals], mark=mark, measure=MEASURES["estimates"]),
+        section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
     ]  # fmt: skip
 
 
-_OF_SET = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "null"]
-
-
-def _propensities(found: UtilitySummary, mark: str) -> Section:
-    parts = {"logistic regression": found.logistic, "classification tree": found.cart}
-    sets = pd.concat({name: part.by_set[_OF_SET] for name, part in parts.items()})
+def _propensities(summary: UtilitySummary) -> Section:
+    parts = {"logistic regression": summary.logistic, "classification tree": summary.cart}
+    columns = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "null"]
+    sets = pd.concat({name: part.by_set[columns] for name, part in parts.items()})
     shown = sets.rename_axis(["classifier", "set"]).reset_index()
-    return section("propensities", tables=[frame_table(shown)], mark=mark)
+    return section("propensities", tables=[frame_table(shown)])
 
 
-def _pairs(found: UtilitySummary, mark: str) -> Section:
-    tables = found.one_and_two_way
+def _pairs(summary: UtilitySummary) -> Section:
+    tables = summary.one_and_two_way
     shown = tables.one_way.sort_values("ratio", ascending=False)["column"][:_MOST_COLUMNS]
     names = [name for name in tables.one_way["column"] if name in set(shown)]
     pairs = tables.two_way.head(_MOST_PAIRS)[["first", "second", "ratio", "total_variation"]]
@@ -222,8 +202,8 @@ def _pairs(found: UtilitySummary, mark: str) -> Section:
         "pairs",
         figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
         tables=[frame_table(pairs)] if len(pairs) else [],
-        mark=mark, measure=MEASURES["table_ratio"],
-    )  # fmt: skip
+        measure=MEASURES["table_ratio"],
+    )
 
 
 def model_section(fit: ModelUtility, heading: str) -> Section:

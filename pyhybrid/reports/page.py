@@ -7,8 +7,6 @@ paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions o
 from __future__ import annotations
 
 import datetime
-import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -63,8 +61,6 @@ class Picture:
     share: int
     alt: str
     caption: str
-    sorted_by: str = ""
-    """Order of columns in which it is shown, of a page that can be sorted: "worst" or "table"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +77,8 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Heading, then paragraphs (odd runs of each are bold), cards, bullets, pictures, tables, and
-    sections below it; a folded one is opened by a click, and for print. With `code` bullets have
-    commands between backticks."""
+    """Heading, then paragraphs (odd runs of each are bold), cards, bullets, pictures, tables, the
+    `markdown` of a statement and sections below it; a folded one is opened by a click."""
 
     heading: str = ""
     level: int = 2
@@ -93,8 +88,8 @@ class Section:
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
     parts: Sequence[Section] = ()
+    markdown: str = ""
     folded: bool = False
-    code: bool = False
 
 
 def frame_table(frame: pd.DataFrame) -> Table:
@@ -104,10 +99,9 @@ def frame_table(frame: pd.DataFrame) -> Table:
     return Table(header=header, rows=rows, numbers=True)
 
 
-def folded(heading: str, parts: Sequence[Section], *, level: int = 3) -> list[Section]:
-    """One folded section of several, whose headings are of `level`; none of nothing."""
-    below = [each if each.level > level else replace(each, level=level) for each in parts]
-    return [Section(heading=heading, parts=below, folded=True)] if below else []
+def folded(heading: str, parts: Sequence[Section]) -> Section:
+    """One folded section of several, whose headings are below its own."""
+    return Section(heading=heading, parts=[replace(part, level=3) for part in parts], folded=True)
 
 
 def picture_of(figure: Figure, *, alt: str, caption: str = "") -> Picture:
@@ -146,10 +140,8 @@ def render_page(
 def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> list[str]:
     """The date, and the table: its name and size, as far as they are known."""
     name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
-    return [
-        datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat(),
-        f"{name}{n_records:,} records{columns}",
-    ]
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date()
+    return [today.isoformat(), f"{name}{n_records:,} records{columns}"]
 
 
 def sets_in_words(number: int) -> str:
@@ -203,8 +195,8 @@ def section(
         for field in ("heading", "alt", "caption", "text", "table")
     )
     pictures = [
-        picture_of(figure, alt=alts[place], caption=captions[place])
-        for place, figure in enumerate(figures)
+        picture_of(figure, alt=alt, caption=caption)
+        for figure, alt, caption in zip(figures, alts, captions, strict=False)
         if figure is not None
     ]
     shown = [
@@ -213,12 +205,9 @@ def section(
         if table is not None
     ]
     return Section(
-        heading="".join(heading),
-        paragraphs=[*paragraphs, *([text] for text in said if text)],
-        bullets=bullets,
-        pictures=pictures,
-        tables=shown,
-    )
+        heading="".join(heading), paragraphs=[*paragraphs, *([text] for text in said if text)],
+        bullets=bullets, pictures=pictures, tables=shown,
+    )  # fmt: skip
 
 
 def setting_text(value: object) -> str:
@@ -226,34 +215,8 @@ def setting_text(value: object) -> str:
     return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
 
 
-def interval_text(row: pd.Series, prefix: str = "", *, gap: str = " ") -> str:
+def interval_text(row: pd.Series, prefix: str = "") -> str:
     """Estimate and interval of a row with `estimate`, `lower` and `upper`, after `prefix`."""
     ends = (row[f"{prefix}{name}"] for name in ("estimate", "lower", "upper"))
     estimate, lower, upper = map(number_text, ends)
-    return f"{estimate}{gap}[{lower}, {upper}]"
-
-
-def statement_sections(statement: str, *, level: int) -> list[Section]:
-    """Sections of the statement's Markdown: headings of two levels, paragraphs, bullets."""
-    sections: list[Section] = []
-    heading, depth = "", level
-    paragraphs: list[list[str]] = []
-    bullets: list[str] = []
-    for block in [*html.unescape(statement).strip().split("\n\n"), "## "]:
-        if block.startswith("# "):
-            continue
-        marks, _, rest = block.partition(" ")
-        opens = marks in ("##", "###")
-        # A second list says something else, as of all steps after the last one.
-        if opens or (block.startswith("- ") and bullets):
-            done = Section(heading=heading, level=depth, paragraphs=paragraphs, bullets=bullets)
-            sections.append(done)
-            heading, paragraphs, bullets = rest if opens else "", [], []
-            depth = level + len(marks) - 2 if opens else depth
-        if block.startswith("- "):
-            bullets = block[2:].split("\n- ")
-        elif not opens:
-            # Column names may hold asterisks: only the summary, which opens with them, has bold.
-            bold = block.startswith("**")
-            paragraphs.append(re.split(r"\*\*(.+?)\*\*", block) if bold else [block])
-    return sections
+    return f"{estimate} [{lower}, {upper}]"

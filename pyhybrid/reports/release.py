@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from html import unescape
 
 import numpy as np
 import pandas as pd
@@ -16,9 +17,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
 from pyhybrid.reports.checklist import review_checklist
@@ -41,12 +40,12 @@ from pyhybrid.reports.fits import (
 from pyhybrid.reports.measures import measures_section
 from pyhybrid.reports.page import (
     Card,
-    Cell,
     Marked,
     Section,
     Table,
     facts_of_table,
     folded,
+    frame_table,
     meanings,
     number_text,
     picture_of,
@@ -55,16 +54,14 @@ from pyhybrid.reports.page import (
     sentence,
     sets_in_words,
     setting_text,
-    statement_sections,
 )
-from pyhybrid.reports.relations import relations_section, repeated_section
 from pyhybrid.reports.verdicts import (
     Judged,
     judged_columns,
     judged_table,
     limits_text,
     verdict_section,
-    worst_of,
+    worst_word,
 )
 
 _SETS = 3
@@ -119,34 +116,24 @@ def release_report(
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
     made_by = release.charge.mechanism
-    marks = [judged_table(judged, "Column", {})] if judged else []
+    columns = [
+        column_section(name, data[name], {made_by: [t[name] for t in release.synthetic]})
+        for name in release.synthesized
+    ]
+    marks = [Section(tables=[judged_table(judged, "Column", {})])] if judged else []
+    measured = [replace(part, bullets=()) for part in measured]
+    charged = [charge_section(release), *told_section(release), *_fitted(release)]
+    made = [*_steps(release), *_convergence(release), _made(release)]
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
-        *relations_section(release),
-        *repeated_section(release, data),
+        *_relations(release),
         *pairs_section(ratios),
-        *folded(
-            "Each column",
-            [
-                Section(tables=marks),
-                *(
-                    column_section(
-                        name, data[name], {made_by: [t[name] for t in release.synthetic]}
-                    )
-                    for name in release.synthesized
-                ),
-            ],
-        ),
+        folded("Each column", [*marks, *columns]),
         *(replace(part, folded=True) for part in estimates_section(release)),
-        *folded("Risk and utility", [replace(part, bullets=()) for part in measured]),
-        *folded(
-            "Privacy charge and single records",
-            [charge_section(release), *told_section(release), *_fitted(release)],
-        ),
-        replace(section("statement"), folded=True, parts=_statement(release)),
-        *folded(
-            "How it was made", [*steps_section(release), *_convergence(release), _made(release)]
-        ),
+        folded("Risk and utility", measured),
+        folded("Privacy charge and single records", charged),
+        replace(section("statement"), folded=True, markdown=unescape(release.statement)),
+        folded("How it was made", made),
     ]
     return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
 
@@ -165,14 +152,12 @@ def beside_data(release: Release, data: pd.DataFrame) -> Release:
     return replace(release, synthetic=[joined(data, table) for table in tables])
 
 
-def _statement(release: Release) -> list[Section]:
-    """The statement; steps of a sequence have a table of their own instead."""
-    parts = statement_sections(release.statement, level=3)
-    if not release.parts:
-        return parts
-    return [part for part in parts if not part.heading.startswith("Step ")] + [
-        section("steps elsewhere")
-    ]
+def _relations(release: Release) -> list[Section]:
+    """How many records, and synthetic rows, keep each declared relation."""
+    kept = {} if release.origin is None else release.origin.relations
+    rows = [[text, f"{of_data:.1%}", f"{of_rows:.1%}"] for text, (of_data, of_rows) in kept.items()]
+    header = ("relation", "records that keep it", "synthetic rows")
+    return [section("relations", tables=[Table(header=header, rows=rows)])] if rows else []
 
 
 def _fitted(release: Release) -> list[Section]:
@@ -186,11 +171,8 @@ def _fitted(release: Release) -> list[Section]:
     figure = figures.plot_weights({name: kept.alpha})
     sections = [
         bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
-        section(
-            "weights", figures=[figure, bounds_by_weight(release)], alpha=kept.alpha,
-            mechanism=name, zero=int((kept.alpha == 0).sum()),
-            one=int((kept.alpha == 1).sum()), below=float((kept.alpha < 1).mean()),
-        ),
+        section("weights", figures=[figure, bounds_by_weight(release)], alpha=kept.alpha,
+                mechanism=name),
     ]  # fmt: skip
     if release.reweighted is not None:
         sections.append(reweighting_section("Re-weighting", release.reweighted))
@@ -239,51 +221,35 @@ def charge_section(release: Release) -> Section:
     of_fits, about = meanings("charge of fits"), meanings("charge")
     if not fitted:
         about |= meanings("charge of steps" if stepped else "charge without a fit")
-    noisy = charge.accounting == "zcdp"
     if fitted or stepped:
         about |= of_fits
-    elif noisy:
-        about |= {name: of_fits[name] for name in _OF_NOISE if name in of_fits}
-    if not noisy:
+    if charge.accounting == "zcdp":
+        about["delta"] = of_fits["delta"]
+    else:
         del about["rho"]
-    rows = [[field, _charge_text(field, charge), text] for field, text in about.items()]
+    rows = []
+    for field, text in about.items():
+        value = getattr(charge, field)
+        exact = field.startswith("epsilon") and value is not None
+        rows.append([field, str(value) if exact else number_text(value).replace("none", "–"), text])
     header = ["Quantity", charge.mechanism, "What it is"]
     return section("charges", tables=[Table(header=header, rows=rows)])
 
 
-def _charge_text(field: str, charge: PrivacyCharge) -> str:
-    value = getattr(charge, field)
-    if not field.startswith("epsilon"):
-        return number_text(value)
-    return "–" if value is None else str(value)
-
-
-_STEP = ("Column", "Formula", "Model", "Mechanism", "Epsilon", "Bound, nats", "Mean weight",
-         "R-hat", "Divergent", "Seconds")  # fmt: skip
-
-
-def steps_section(release: Release) -> list[Section]:
+def _steps(release: Release) -> list[Section]:
     """The table of the steps, in their order; none of a release of one step."""
-    if not release.parts:
-        return []
-    rows = [_step_cells(columns, step) for columns, step in release.steps.items()]
-    return [section("steps", tables=[Table(header=_STEP, rows=rows, numbers=True)])]
-
-
-def _step_cells(columns: str, step: ReleaseRecord) -> list[Cell]:
-    alpha, made, found = step.confidential.alpha, step.provenance, step.diagnostics
-    return [
-        columns,
-        str(step.settings.get("formula", "–")),
-        str(step.settings.get("model", "–")),
-        step.charge.mechanism,
-        epsilon_text(step.charge.epsilon),
-        number_text(step.confidential.lipschitz_bound),
-        f"{alpha.mean():.3f}" if alpha.size else "–",
-        "–" if found is None else number_text(found.max_rhat),
-        "–" if found is None else number_text(found.n_divergent),
-        f"{made.seconds:.2f}" if isinstance(made, Provenance) else "–",
-    ]
+    rows = [
+        {
+            "Column": columns, "Formula": step.settings.get("formula", "–"),
+            "Model": step.settings.get("model", "–"), "Mechanism": step.charge.mechanism,
+            "Epsilon": epsilon_text(step.charge.epsilon),
+            "Bound, nats": step.confidential.lipschitz_bound,
+            "Mean weight": step.confidential.alpha.mean() if step.confidential.alpha.size else "–",
+            "R-hat": "–" if step.diagnostics is None else step.diagnostics.max_rhat,
+        }
+        for columns, step in release.steps.items()
+    ]  # fmt: skip
+    return [section("steps", tables=[frame_table(pd.DataFrame(rows))])] if rows else []
 
 
 # --- At a glance ----------------------------------------------------------------------------------
@@ -309,17 +275,11 @@ def cards_of(
     cards = []
     for column, measures in judged.items():
         sets = [table[column] for table in release.synthetic[:_SETS]]
-        shown = measures if alone else measures[:1]
-        cards.append(
-            Card(
-                name=column,
-                place=list(data.columns).index(column),
-                picture=picture_of(
-                    small_figure(data[column], sets, large=alone),
-                    alt=sentence("at a glance", "alt", column=column),
-                ),
-                word=worst_of(m.word for m in measures),
-                values=[(m.label, Marked(text=m.text, word=m.word)) for m in shown if few],
-            )
-        )
+        figure = small_figure(data[column], sets, large=alone)
+        shown = measures if alone else measures[:few]
+        cards.append(Card(
+            name=column, place=list(data.columns).index(column), word=worst_word(measures),
+            picture=picture_of(figure, alt=sentence("at a glance", "alt", column=column)),
+            values=[(m.label, Marked(text=m.text, word=m.word)) for m in shown],
+        ))  # fmt: skip
     return cards

@@ -50,6 +50,19 @@ _NOTHING_WRONG = "The checks of this page found nothing wrong."
 _ROUNDED = 0.99  # epsilons are rounded up
 
 
+def word_of(measure: str, value: float) -> str:
+    """Good, fair or POOR; empty for a measure without limits or a value that is none. What follows
+    a comma in the name of a measure says what it is of, as in reports."""
+    limits = LIMITS.get(measure.split(",")[0])
+    if limits is None or np.isnan(value):
+        return ""
+    good, poor = limits
+    sign = 1 if good < poor else -1
+    if sign * value <= sign * good:
+        return GOOD
+    return POOR if sign * value > sign * poor else FAIR
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judged:
     """A value of a measure of utility (a key of `pyhybrid.measures.MEASURES`) and what it is called
@@ -64,6 +77,11 @@ class Judged:
     def word(self) -> str:
         """How good it is; empty for a value that is none."""
         return word_of(self.measure, self.value)
+
+    @property
+    def rank(self) -> int:
+        """0 of POOR, 1 of fair, and more."""
+        return [*WORDS, ""].index(self.word)
 
     @property
     def text(self) -> str:
@@ -81,23 +99,9 @@ class Judged:
         return Marked(text=self.text, word=self.word) if self.word else self.text
 
 
-def word_of(measure: str, value: float) -> str:
-    """Good, fair or POOR; empty for a measure without limits or a value that is none. What follows
-    a comma in the name of a measure says what it is of, as in reports."""
-    limits = LIMITS.get(measure.split(",")[0])
-    if limits is None or np.isnan(value):
-        return ""
-    good, poor = limits
-    sign = 1 if good < poor else -1
-    if sign * value <= sign * good:
-        return GOOD
-    return POOR if sign * value > sign * poor else FAIR
-
-
-def worst_of(words: Iterable[str]) -> str:
-    """The worst of the words; empty for none."""
-    present = set(words)
-    return next((word for word in WORDS if word in present), "")
+def worst_word(measures: Sequence[Judged]) -> str:
+    """The worst word of the measures; empty for none."""
+    return min(measures, key=lambda one: one.rank).word if measures else ""
 
 
 def limit_texts(measure: str) -> tuple[str, str]:
@@ -116,12 +120,12 @@ def limits_text(measures: Iterable[str]) -> str:
     return sentence("verdict", "limits", each=each) if each else ""
 
 
-def judged_cell(name: str, value: float | None, text: str | None = None) -> Cell:
-    """A value, or its `text`, with its word, where the measure has limits."""
+def judged_cell(name: str, value: float | None) -> Cell:
+    """A value with its word, where the measure has limits."""
     if value is None:
         return "–"
-    word, shown = word_of(name, value), text or number_text(value)
-    return Marked(text=shown, word=word) if word else shown
+    word, text = word_of(name, value), number_text(value)
+    return Marked(text=text, word=word) if word else text
 
 
 def measure_label(name: str) -> str:
@@ -136,19 +140,39 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
+def is_number(column: pd.Series) -> bool:
+    """True for a column of numbers, of which means can be taken: no dates, no truth values."""
+    return column.dtype.kind in "iuf"
+
+
 def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:
-    """Measures of one synthesized column, in the data and in each set: of its mean and
-    distribution, or of its shares."""
+    """Measures of one synthesized column, in the data and in each set: of its mean, of the first
+    sets' distribution and of missing values, or of its shares."""
     if not is_number(data):
         shares = shares_of(data, {"": sets}, most=None)
         distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
         return (_judged("total_variation", "total variation of shares", distance),)
-    judged = judge_sets(_values(data), [_values(column) for column in sets])
+    real, *made = (_finite(column) for column in (data, *sets))
+    judged: list[Judged] = []
+    if min(real.size, *(values.size for values in made)) > 1:
+        error = float(real.std(ddof=1) / np.sqrt(real.size))
+        mean, ends = _mean_of_sets(made)
+        if real.any():
+            judged.append(judge_mean(mean, real.mean(), real.std()))
+        if error > 0:
+            gap = standardised_difference(real.mean(), mean, error)
+            judged.append(_judged("standardised_difference", "standardized difference", gap))
+            if ends[0] < ends[1]:
+                interval = real.mean() + _NORMAL * error * np.array([-1.0, 1.0])
+                overlap = interval_overlap(interval, ends)
+                judged.append(_judged("interval_overlap", "interval overlap", overlap))
+        distance = np.mean([max_ecdf(real, values) for values in made[:_MOST_SETS]])
+        judged.append(_judged("max_ecdf", "max-ECDF", distance))
     missing = np.array([column.isna().mean() for column in (data, *sets)])
-    if not missing.any():
-        return judged
-    off = np.abs(missing[1:] - missing[0]).mean()
-    return (*judged, _judged("total_variation", "error of the share missing", off))
+    if missing.any():
+        off = np.abs(missing[1:] - missing[0]).mean()
+        judged.append(_judged("total_variation", "error of the share missing", off))
+    return tuple(judged)
 
 
 def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judged, ...]]:
@@ -161,29 +185,9 @@ def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judg
 
     def place(column: str) -> tuple[int, float]:
         far = max((m.value for m in judged[column] if m.measure in _DISTANCES), default=0.0)
-        return WORDS.index(worst_of(m.word for m in judged[column]) or GOOD), -far
+        return min(measure.rank for measure in judged[column]), -far
 
-    return {column: judged[column] for column in sorted(judged, key=place) if judged[column]}
-
-
-def judge_sets(data: FloatArray, sets: Sequence[FloatArray]) -> tuple[Judged, ...]:
-    """`judge_outcome` of finite numbers: of their mean, and of the first sets' distribution."""
-    if min(data.size, *(values.size for values in sets)) < 2:
-        return ()
-    judged: list[Judged] = []
-    error = float(data.std(ddof=1) / np.sqrt(data.size))
-    mean, ends = _mean_of_sets(sets)
-    if data.any():
-        judged.append(judge_mean(mean, data.mean(), data.std()))
-    if error > 0:
-        gap = standardised_difference(data.mean(), mean, error)
-        judged.append(_judged("standardised_difference", "standardized difference", gap))
-        interval = data.mean() + _NORMAL * error * np.array([-1.0, 1.0])
-        if ends[0] < ends[1]:
-            overlap = interval_overlap(interval, ends)
-            judged.append(_judged("interval_overlap", "interval overlap", overlap))
-    distance = np.mean([max_ecdf(data, values) for values in sets[:_MOST_SETS]])
-    return (*judged, _judged("max_ecdf", "max-ECDF", distance))
+    return {column: judged[column] for column in sorted(filter(judged.get, judged), key=place)}
 
 
 def judge_mean(made: float, mean: float, deviation: float) -> Judged:
@@ -198,30 +202,18 @@ def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
     """Mean over the sets and its 95 % interval, shape (2,), by [R03]; of one set as of data."""
     means = [float(values.mean()) for values in sets]
     variances = [float(values.var(ddof=1)) / values.size for values in sets]
-    if len(sets) == 1:
-        half = _NORMAL * np.sqrt(variances[0])
-        return means[0], means[0] + half * np.array([-1.0, 1.0])
-    if max(variances) == 0:
-        return float(np.mean(means)), np.array([np.mean(means), np.mean(means)])
-    combined = combine_partially_synthetic(means, variances)
-    return float(combined.estimate), combined.interval()
+    if len(sets) > 1 and max(variances) > 0:
+        combined = combine_partially_synthetic(means, variances)
+        return float(combined.estimate), combined.interval()
+    half = _NORMAL * np.sqrt(variances[0])
+    return float(np.mean(means)), np.mean(means) + half * np.array([-1.0, 1.0])
 
 
 def _judged(measure: str, label: str, value: Any) -> Judged:
     return Judged(measure=measure, label=label, value=float(value))
 
 
-def is_number(column: pd.Series) -> bool:
-    """True for a column of numbers, of which means can be taken: no dates, no truth values."""
-    kind = column.dtype
-    return (
-        pd.api.types.is_numeric_dtype(kind)
-        and not pd.api.types.is_bool_dtype(kind)
-        and not pd.api.types.is_complex_dtype(kind)
-    )
-
-
-def _values(column: pd.Series) -> FloatArray:
+def _finite(column: pd.Series) -> FloatArray:
     numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return np.asarray(numbers[np.isfinite(numbers)])
 
@@ -238,16 +230,18 @@ def in_short(
     POOR values beside their limits, ``wrong`` of the words, and what is given."""
     sentences = {"Guarantee. ": sentence(name, "promised", **values), **(said or {})}
     if judged:
-        sentences["How good. "] = _by_word(judged)
-    poor = {
-        name: ", ".join(
-            f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
-            for one in measures
-            if one.word == POOR
-        )
-        for name, measures in judged.items()
-    }
-    named = [f"{name} is POOR: {text}." for name, text in poor.items() if text]
+        by_word = {word: [name for name, measures in judged.items() if worst_word(measures) == word]
+                   for word in reversed(WORDS)}  # fmt: skip
+        parts = [
+            f"{w[0].upper()}{w[1:]}: {listed(names)}." for w, names in by_word.items() if names
+        ]
+        nothing = "Nothing that has limits could be computed."
+        sentences["How good. "] = " ".join(parts) or nothing
+    named = []
+    for column, measures in judged.items():
+        poor = [f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
+                for one in measures if one.word == POOR]  # fmt: skip
+        named += [f"{column} is POOR: {', '.join(poor)}."] if poor else []
     if len(named) > _MOST_POOR:  # each is marked in a table
         named = [sentence("verdict, all poor", poor=len(named), of=len(judged))]
     bullets = [*named, *wrong, *rendered(name, "wrong", **values)]
@@ -256,19 +250,6 @@ def in_short(
         paragraphs=[["", opening, text] for opening, text in sentences.items()],
         bullets=bullets or [_NOTHING_WRONG],
     )
-
-
-def _by_word(judged: Mapping[str, Sequence[Judged]]) -> str:
-    """ "Good: LW, CW. POOR: SW.", by the worst word of each."""
-    worst = {
-        name: worst_of(measure.word for measure in measures) for name, measures in judged.items()
-    }
-    parts = []
-    for word in reversed(WORDS):
-        names = [name for name in judged if worst[name] == word]
-        if names:
-            parts.append(f"{word[0].upper()}{word[1:]}: {listed(names)}.")
-    return " ".join(parts) or "Nothing that has limits could be computed."
 
 
 def judged_table(
@@ -296,14 +277,11 @@ def verdict_section(
     relations that are `lost`. Confidential."""
     censored, diagnostics = release.confidential.censored, release.diagnostics
     return in_short(
-        "verdict",
-        judged,
-        lost,
-        charge=release.charge,
-        strict=release.charge.kind == STRICT,
+        "verdict", judged, lost,
+        charge=release.charge, strict=release.charge.kind == STRICT,
         converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
-    )
+    )  # fmt: skip
 
 
 def judged_candidates(comparison: Comparison) -> dict[str, list[Judged]]:
@@ -312,17 +290,16 @@ def judged_candidates(comparison: Comparison) -> dict[str, list[Judged]]:
     truth, names = ends.loc[DATA], list(comparison.releases)
     if "mean" not in truth.index:
         off = {name: (ends.loc[name] - truth)["estimate"].abs().sum() / 2 for name in names}
-        return {k: [_judged("total_variation", "total variation of shares", v)]
-                for k, v in off.items()}  # fmt: skip
+        label = "total variation of shares"
+        return {name: [_judged("total_variation", label, value)] for name, value in off.items()}
     deviation = float(present(comparison.session.bound.outcome).std())
-    judged = {}
+    was, judged = truth.loc["mean"].to_numpy(dtype=np.float64), {}
     for name in names:
-        was, now = truth.loc["mean"], ends.loc[name].loc["mean"]
-        lengths = [was["upper"] - was["lower"], now["upper"] - now["lower"]]
-        pairs = [row[["lower", "upper"]].to_numpy(dtype=np.float64) for row in (was, now)]
-        overlap = interval_overlap(*pairs) if min(lengths) > 0 else np.nan
+        now = ends.loc[name].loc["mean"].to_numpy(dtype=np.float64)
+        known = was[1] < was[2] and now[1] < now[2]
+        overlap = interval_overlap(was[1:], now[1:]) if known else np.nan
         judged[name] = [
-            judge_mean(now["estimate"], was["estimate"], deviation),
+            judge_mean(now[0], was[0], deviation),
             _judged("interval_overlap", "interval overlap of the mean", overlap),
         ]
     return judged
@@ -338,10 +315,8 @@ def comparison_verdict(comparison: Comparison) -> Section:
         for name, release in releases.items()
         if not release.charge.converged
     ]
-    section = in_short(
-        "verdict of a comparison", judged, wrong, epsilon=epsilon_text(costs[cheapest]),
-        cheapest=cheapest,
-    )  # fmt: skip
+    least: dict[str, Any] = {"epsilon": epsilon_text(costs[cheapest]), "cheapest": cheapest}
+    section = in_short("verdict of a comparison", judged, wrong, **least)
     beside = {
         "Weights": [weights_of(release) for release in releases.values()],
         "Epsilon": [epsilon_text(cost) for cost in costs.values()],
@@ -377,47 +352,30 @@ def curve_verdict(curve: RiskUtilityCurve) -> Section:
     return in_short("verdict of a curve", judged, (), {"Which weights. ": which}, **values)
 
 
-def utility_verdict(summaries: Mapping[str, UtilitySummary]) -> Section:
-    """How many measures of each version are good, fair and poor, and which are poor."""
-    judged, said = {}, {}
-    for name, summary in summaries.items():
-        judged[name] = [
-            _judged(key.split(",")[0], f"{measure_label(key)}{_which(summary, key)}", value)
-            for key, value in summary.overall().items()
-            if word_of(key, value)
-        ]
-        words = [measure.word for measure in judged[name]]
-        counts = ", ".join(f"{words.count(word)} {word}" for word in reversed(WORDS))
-        said[f"{name}. "] = f"Of {len(words)} measures that have limits: {counts}."
-    return in_short("verdict of utility", judged, (), said)
+def utility_verdict(summary: UtilitySummary) -> Section:
+    """How many measures are good, fair and poor, and which are poor."""
+    judged = [
+        _judged(key.split(",")[0], measure_label(key), value)
+        for key, value in summary.overall().items()
+        if word_of(key, value)
+    ]
+    words = [measure.word for measure in judged]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in reversed(WORDS))
+    said = {"How good. ": f"Of {len(words)} measures that have limits: {counts}."}
+    poor = [f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
+            for one in judged if one.word == POOR]  # fmt: skip
+    return in_short("verdict of utility", {}, [f"POOR: {text}." for text in poor], said)
 
 
-def _which(summary: UtilitySummary, key: str) -> str:
-    """Name of the column, or pair, that a measure's worst value is of: " (income)"."""
-    measure, _, of = key.partition(", ")
-    one, two = summary.one_and_two_way.one_way, summary.one_and_two_way.two_way
-    if of == "worst pair":
-        worst = two.iloc[int(two["ratio"].argmax())]
-        return f" ({worst['first']} and {worst['second']})"
-    if of != "worst column":
-        return ""
-    name = measure.removeprefix("table_")
-    table = summary.columns.distances if measure in summary.columns.distances else one
-    return f" ({table['column'].iloc[int(table[name].argmax())]})"
-
-
-def risk_verdict(summaries: Mapping[str, RiskSummary]) -> Section:
+def risk_verdict(summary: RiskSummary) -> Section:
     """What the intruder finds, and who is found for certain."""
-    said, wrong = {}, []
-    for name, summary in summaries.items():
-        correct = summary.matching.correct_by_record
-        values = {
-            "keys": summary.keys,
-            "risk": summary.overall()["matching_risk"],
-            "correct": None if correct is None else float(correct.mean()),
-            "certain": 0 if correct is None else int((correct >= 1).sum()),
-            "targets": summary.matching.n_targets,
-        }
-        said[f"{name}. "] = sentence("verdict of risk", "found", **values)
-        wrong += [f"{name}: {text}" for text in rendered("verdict of risk", "certain", **values)]
-    return in_short("verdict of risk", {}, wrong, said)
+    correct = summary.matching.correct_by_record
+    values = {
+        "keys": summary.keys,
+        "risk": summary.overall()["matching_risk"],
+        "correct": None if correct is None else float(correct.mean()),
+        "certain": 0 if correct is None else int((correct >= 1).sum()),
+        "targets": summary.matching.n_targets,
+    }
+    said = {"What is found. ": sentence("verdict of risk", "found", **values)}
+    return in_short("verdict of risk", {}, (), said, **values)

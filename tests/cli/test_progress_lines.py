@@ -5,22 +5,16 @@ import time
 
 import pytest
 
-from pyhybrid.cli.console import EVERY, _State, progress_bars, progress_lines
+from pyhybrid.cli.console import EVERY, progress_bars, progress_line, progress_lines
 
 
-def test_a_line_says_what_and_how_much() -> None:
-    state = _State(started=0.0)
-    assert state.line(31) == "pyhybrid: 0:31 elapsed; starting"
-    state.report("Unweighted fit", 2000, 8000)
-    assert state.line(90) == "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%)"
-
-
-def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
+def test_a_line_says_what_and_how_much_and_leaves_out_numbers_in_the_name_of_a_step() -> None:
     """A scalar weight is a function of the data: bars for the owner show it, a log must not."""
-    state = _State()
+    assert progress_line(31, "starting", 0, 0) == "pyhybrid: 0:31 elapsed; starting"
+    expected = "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%)"
+    assert progress_line(90, "Unweighted fit", 2000, 8000) == expected
     for label in ("scalar weight 0.4735", "scalar weight 1e-05", "re-weighting, k = 0.9512"):
-        state.report(label, 1, 2)
-        line = state.line(time.monotonic())
+        line = progress_line(1, label, 1, 2)
         assert not any(text in line for text in ("4735", "1e-05", "9512")), line
 
 

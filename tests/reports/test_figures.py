@@ -195,7 +195,7 @@ def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():
 
 def test_intervals_are_drawn_where_the_table_says():
     mean, median = plots.plot_intervals(INTERVALS, reference="data").axes
-    bars = [line.get_xdata() for line in mean.lines if len(line.get_xdata()) == 2]
+    bars = [segment[:, 0] for lines in mean.collections for segment in lines.get_segments()]
     np.testing.assert_array_equal(bars, [[0.5, 1.5], [0.7, 1.6]])
     dots = [line.get_xdata()[0] for line in mean.lines if len(line.get_xdata()) == 1]
     assert dots == [1.0, 1.1]

@@ -1,17 +1,14 @@
 """Words for how good synthetic data are: at the limits, for copies, second samples and wrecks."""
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports import verdicts
-from pyhybrid.reports.levels import level_table, shares_of
+from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.masking import _in_order
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, _which, judge_outcome, limits_text, word_of
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, judge_outcome, limits_text, word_of
 
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
@@ -86,25 +83,6 @@ def test_constants_do_no_harm_and_missing_values_are_judged() -> None:
     assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()
 
 
-@pytest.mark.parametrize("worst", [0, 1, 2])
-def test_the_column_and_the_pair_of_a_worst_value_are_named(worst: int) -> None:
-    """Wherever in its table the largest value stands."""
-    sizes = [9.0 if place == worst else 1.0 for place in range(3)]
-    names = ["wage", "age", "sex"]
-    found: Any = SimpleNamespace(
-        columns=SimpleNamespace(distances=pd.DataFrame({"column": names, "max_ecdf": sizes})),
-        one_and_two_way=SimpleNamespace(
-            one_way=pd.DataFrame({"column": names[::-1], "ratio": sizes}),
-            two_way=pd.DataFrame({"first": names, "second": names[::-1], "ratio": sizes}),
-        ),
-    )
-    assert _which(found, "max_ecdf, worst column") == f" ({names[worst]})"
-    assert _which(found, "table_ratio, worst column") == f" ({names[::-1][worst]})"
-    pair = f" ({names[worst]} and {names[::-1][worst]})"
-    assert _which(found, "table_ratio, worst pair") == pair
-    assert _which(found, "interval_overlap, visits ~ age") == ""
-
-
 def test_shares_by_set_and_their_means() -> None:
     data = pd.Series(["a", "b", "b", "b"])
     sets = [pd.Series(["b", "b", "c", "a"]), pd.Series(["b", "b", "b", "b"])]
@@ -112,7 +90,7 @@ def test_shares_by_set_and_their_means() -> None:
     assert found.levels == ("b", "a", "c")
     np.testing.assert_allclose(found.data, [0.75, 0.25, 0])
     np.testing.assert_allclose(found.synthetic["one"], [[0.5, 0.25, 0.25], [1, 0, 0]])
-    rows = level_table("way", data, {"one": sets}).rows
+    rows = found.table("way").rows
     assert rows == [["b", "0.750", "0.750"], ["a", "0.250", "0.125"], ["c", "0.000", "0.125"]]
 
 

@@ -57,30 +57,28 @@ def wreck(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> None:
-    found = {"same": [data], "wreck": [wreck]}
-    summaries = {
-        name: utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"],
-                                 rule="single")
-        for name, sets in found.items()
-    }  # fmt: skip
-    section = utility_verdict(summaries)
-    assert section.bullets
-    assert all(bullet.startswith("wreck is POOR: ") for bullet in section.bullets)
-    assert any("max-ECDF, worst column" in bullet for bullet in section.bullets)
-    assert "0 POOR" in section.paragraphs[1][2]
-    check_page(utility_report(summaries))
+    same, bad = (
+        utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"], rule="single")
+        for sets in ([data], [wreck])
+    )
+    assert utility_verdict(same).bullets == ["The checks of this page found nothing wrong."]
+    assert "0 POOR" in utility_verdict(same).paragraphs[1][2]
+    assert any(
+        text.startswith("POOR: max-ECDF, worst column") for text in utility_verdict(bad).bullets
+    )
+    for summary in (same, bad):
+        check_page(utility_report(summary))
 
 
 def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> None:
     keys = ["site", "x"]
     same = risk_summary(data, [data], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
-    section = risk_verdict({"one": same})
     alone = int((data.groupby(keys)["x"].transform("size") == 1).sum())
-    assert any(f"one: {alone:,} of 300 targets" in bullet for bullet in section.bullets)
+    assert any(f"{alone:,} of 300 targets" in bullet for bullet in risk_verdict(same).bullets)
     other = data.assign(x=data["x"] + 100, wage=0.0)
     safe = risk_summary(data, [other], keys=keys, rows_correspond=True, sensitive={"wage": 1.0})
-    assert risk_verdict({"one": safe}).bullets == ["The checks of this page found nothing wrong."]
-    check_page(risk_report({"one": same}))
+    assert risk_verdict(safe).bullets == ["The checks of this page found nothing wrong."]
+    check_page(risk_report(same))
 
 
 def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
