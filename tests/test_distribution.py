@@ -118,6 +118,7 @@ def test_the_wheel_holds_programs_template_notebooks_and_r(built: dict[str, Path
     texts = {
         "pyhybrid/reports/report_template.html",
         "pyhybrid/reports/words.jinja",
+        "pyhybrid/cli/help.txt",
         "pyhybrid/releases/words.jinja",
         "pyhybrid/measures/measures.json",
     }

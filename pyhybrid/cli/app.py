@@ -1,12 +1,15 @@
 """The commands by name: each is a function of a module of this room, which is imported when it is
-asked for."""
+asked for. What `--help` says of them is in `help.txt`."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, NamedTuple
+from importlib.resources import files
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -14,92 +17,26 @@ from typer.core import TyperCommand, TyperGroup
 import pyhybrid
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
-
-class Command(NamedTuple):
-    """The module of a command, its line in the list of all, and a call that is right."""
-
-    module: str
-    line: str
-    example: str
-
-
 COMMANDS = {
-    "describe": Command(
-        "describe", "Show what a table holds: kinds of columns, and what needs a decision.",
-        "survey.csv",
-    ),
-    "synthesize": Command(
-        "synthesize",
-        "Release synthetic data: a whole table, or columns by formulas, the others unchanged.",
-        "survey.csv --formula 'visits ~ age' --model negative_binomial --out out",
-    ),
-    "compare": Command(
-        "comparing",
-        "Compare mechanisms on one table: bounds, epsilons, weights, estimates. Confidential.",
-        "survey.csv --formula 'visits ~ age' --out compared",
-    ),
-    "curve": Command(
-        "comparing",
-        "Draw the risk-utility curve of (scale, shift) and of scalar weights. Confidential.",
-        "survey.csv --formula 'visits ~ age' --scales 1,0.6 --out curve",
-    ),
-    "calibrate": Command(
-        "calibrate",
-        "Freeze weights and cap on reference records, for strict releases of new ones.",
-        "earlier.csv --formula 'visits ~ age' --epsilon 1 --out center",
-    ),
-    "mask": Command(
-        "mask", "Mask quasi-identifiers by multiple imputation. NOT differentially private.",
-        "survey.csv --key age:radius=2 --key sex --out masked",
-    ),
-    "utility": Command(
-        "measures",
-        "Measure the utility of synthetic data from anywhere: pMSE, ECDFs, models. Confidential.",
-        "survey.csv out --columns visits,age",
-    ),
-    "risk": Command(
-        "measures",
-        "Measure the disclosure risk of synthetic data from anywhere, by matching. Confidential.",
-        "survey.csv out --key age:radius=2 --key sex",
-    ),
-    "ledger": Command(
-        "ledger", "Keep the privacy budget of a data set, and list the releases that used it.",
-        "create budget.jsonl --budget 4 --kind strict --relation remove --delta 1e-6",
-    ),
-    "validate": Command(
-        "validation", "Compare Python with R on this machine; exit code 1 on any disagreement.",
-        "survey.csv --formula 'visits ~ age' --model poisson",
-    ),
-    "study": Command(
-        "studies", "Run the papers' studies, and compare them with the published numbers.",
-        "run A --out study-A",
-    ),
-    "report": Command(
-        "report", "Show where the report of a release is, or make it from the confidential table.",
-        "out --data survey.csv --overwrite",
-    ),
-    "open": Command("report", "Open the report of a release in a browser.", "out"),
-    "notebook": Command(
-        "studies", "Execute a notebook of the papers' studies, and write it as one HTML page.",
-        "01_quick_start --out quick_start.html",
-    ),
-    "demo": Command(
-        "demo",
-        "Release real data (RAND outpatient visits): as in the papers, and strictly at epsilon 1.",
-        "--out pyhybrid-demo",
-    ),
-    "doctor": Command(
-        "validation", "Show which engines can run here, what is missing, and how to install it.",
-        "--all",
-    ),
+    "describe": "describe", "synthesize": "synthesize", "compare": "comparing",
+    "curve": "comparing", "calibrate": "calibrate", "mask": "mask", "utility": "measures",
+    "risk": "measures", "ledger": "ledger", "validate": "validation", "study": "studies",
+    "report": "report", "open": "report", "notebook": "studies", "demo": "demo",
+    "doctor": "validation",
 }  # fmt: skip
+"""The module of each command."""
+PARTS = {"ledger": ("create", "show"), "study": ("list", "run", "summary", "table")}
+"""Subcommands, whose calls in `help.txt` run one after the other."""
+_ROW = re.compile(r"^(\w+): ?(.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 
-SUBCOMMANDS = {
-    "ledger create": COMMANDS["ledger"].example, "ledger show": "show budget.jsonl",
-    "study list": "list", "study run": COMMANDS["study"].example,
-    "study summary": "summary study-A", "study table": "table study-A --out study-A.md",
-}  # fmt: skip
-"""Calls of the subcommands, each of which runs after those before it."""
+
+@functools.cache
+def help_texts(name: str) -> dict[str, str]:
+    """Texts of `help.txt` on a command: its `line` in the list, an `example`, its arguments and
+    options."""
+    text = files("pyhybrid.cli").joinpath("help.txt").read_text(encoding="utf-8")
+    body = text.partition(f"\n=== {name}\n")[2].partition("\n=== ")[0]
+    return {key: " ".join(said.split()) for key, said in _ROW.findall(body)}
 
 
 class _Commands(TyperGroup):
@@ -114,7 +51,7 @@ class _Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         if self.listing:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name].line)
+            return TyperCommand(cmd_name, help=help_texts(cmd_name)["line"])
         return command_of(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -127,18 +64,33 @@ class _Commands(TyperGroup):
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """The command of a name, its module imported: a function, or the group `commands`."""
-    module = importlib.import_module(f"pyhybrid.cli.{COMMANDS[name].module}")
-    function = getattr(module, name, None)
-    group = typer.Typer(add_completion=False) if function else module.commands
-    if function:
-        group.command(name, help=COMMANDS[name].line)(function)
-    command = typer.main.get_command(group)
-    command.name, command.help = name, COMMANDS[name].line
-    command.epilog = f"Example: pyhybrid {name} {COMMANDS[name].example}"
-    for part_name, part in getattr(command, "commands", {}).items():
-        part.epilog = f"Example: pyhybrid {name} {SUBCOMMANDS[f'{name} {part_name}']}"
-    return command
+    """The command of a name, its module imported: a function, or a group of several."""
+    module = importlib.import_module(f"pyhybrid.cli.{COMMANDS[name]}")
+    group = typer.Typer(add_completion=False, no_args_is_help=True, help=help_texts(name)["line"])
+    for part in PARTS.get(name, ("",)):
+        full = f"{name} {part}".strip()
+        texts = {**help_texts("all"), **help_texts(full)}
+        function = _with_help(getattr(module, full.replace(" ", "_")), texts)
+        example = f"Example: pyhybrid {full} {texts['example']}"
+        group.command(part or name, help=texts["line"], epilog=example)(function)
+    return typer.main.get_command(group)
+
+
+def _with_help(function: Any, texts: dict[str, str]) -> Any:
+    """The function with its texts: keyword arguments are options, those before them arguments."""
+    signature, parameters = inspect.signature(function, eval_str=True), []
+    for name, parameter in signature.parameters.items():
+        panel, text = re.fullmatch(r"(?:\((\w+)\) )?(.*)", texts[name]).groups()  # type: ignore[union-attr]
+        text = text.replace("[default", "\\[default")
+        default = ... if parameter.default is parameter.empty else parameter.default
+        about: Any = typer.Argument(default, help=text)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            flag = f"--{name.replace('_', '-')}"
+            names = [] if parameter.annotation == bool | None else [flag]
+            about = typer.Option(default, *names, help=text, rich_help_panel=panel)
+        parameters.append(parameter.replace(default=about))
+    function.__signature__ = signature.replace(parameters=parameters)
+    return function
 
 
 app = typer.Typer(
@@ -164,9 +116,8 @@ def run(arguments: Sequence[str]) -> int:
         explain = getattr(error, "format_message", None)
         if explain is None:
             raise
-        raise InvalidInput(
-            _with_example(explain(), arguments, getattr(error, "ctx", None))
-        ) from None
+        context = getattr(error, "ctx", None)
+        raise InvalidInput(_with_example(explain(), arguments, context)) from None
     if result == 130:  # typer's way to say that it caught Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
@@ -181,9 +132,9 @@ def _with_example(message: str, arguments: Sequence[str], context: Any) -> str:
 
         meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
         return f"{said}{meant}; pyhybrid --help lists the commands"
-    path = context.command_path if context else f"pyhybrid {name}"
-    call = SUBCOMMANDS.get(path.removeprefix("pyhybrid "), COMMANDS[name].example)
-    return f"{said}; a right call: pyhybrid {name} {call} ({path} --help)"
+    full = context.command_path.removeprefix("pyhybrid ") if context else name
+    example = help_texts(full)["example"]
+    return f"{said}; a right call: pyhybrid {full} {example} (pyhybrid {full} --help)"
 
 
 @app.callback(invoke_without_command=True)

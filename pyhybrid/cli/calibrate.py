@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import option
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored import calibration
@@ -17,30 +13,23 @@ from pyhybrid.models.columns.form import forms_of
 
 
 def calibrate(
-    data: Annotated[Path, typer.Argument(help="Reference records, .csv or .parquet.")],
-    formula: opt.Formula,
-    epsilon: Annotated[float, option("Epsilon of one released draw; sets the cap.")],
-    out: opt.PrivateFolder,
-    model: opt.ModelName = None,
-    relation: Annotated[str, option("Neighbors: remove or replace a record.")] = "remove",
-    scale: Annotated[float | None, option("c: scale of the weights.")] = None,
-    shift: Annotated[float | None, option("g: shift of the weights.")] = None,
-    n_draws: Annotated[int, option("Number of reference draws to keep.")] = 1000,
-    center: Annotated[
-        bool | None,
-        option("Clip how far a term moves from the reference; --no-center clips its size."),
-    ] = None,
-    region: Annotated[
-        float,
-        option("Half-width of the region about the center, in the reference's deviations."),
-    ] = 10.0,
-    public: Annotated[
-        bool, option("The reference is public: the statement shows it.", "--public")
-    ] = False,
-    holds_no_released_record: opt.HoldsNone = False,
-    fit: opt.Fit = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    data: Path,
+    *,
+    formula: str,
+    epsilon: float,
+    out: Path,
+    model: str | None = None,
+    relation: str = "remove",
+    scale: float | None = None,
+    shift: float | None = None,
+    n_draws: int = 1000,
+    center: bool | None = None,
+    region: float = 10.0,
+    public: bool = False,
+    holds_no_released_record: bool = False,
+    fit: str | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Freeze weights, cap and center, and save them."""
     check_output_folder(out, overwrite=overwrite)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, note, progress_bars, show
-from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, option, read_table
+from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, read_table
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import Model
@@ -28,19 +29,17 @@ DEFAULT_SET = {
 
 
 def compare(
-    data: opt.Data,
-    formula: opt.Formula,
-    out: opt.PrivateFolder,
-    model: opt.ModelName = None,
-    mechanism: opt.MechanismNames = None,
-    epsilon: Annotated[
-        float,
-        option("Epsilon of clipped-scores, which is compared by default beside the papers'."),
-    ] = 1.0,
-    n_synthetic: Annotated[int, option("m, the number of sets of each mechanism.")] = 20,
-    fit: opt.Fit = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    data: Path,
+    *,
+    formula: str,
+    out: Path,
+    model: str | None = None,
+    mechanism: list[str] | None = None,
+    epsilon: float = 1.0,
+    n_synthetic: int = 20,
+    fit: str | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Fit every candidate to one table, and write tables and a report."""
     check_output_folder(out, overwrite=overwrite)
@@ -95,16 +94,17 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
 
 
 def curve(
-    data: opt.Data,
-    formula: opt.Formula,
-    out: opt.PrivateFolder,
-    scales: Annotated[str, option("Values of c, separated by commas.")] = "1,0.8,0.6,0.4",
-    shifts: Annotated[str, option("Values of g, separated by commas; all pairs are fitted.")] = "0",
-    model: opt.ModelName = None,
-    n_synthetic: Annotated[int, option("m, the number of sets at each point.")] = 20,
-    fit: opt.Fit = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    data: Path,
+    *,
+    formula: str,
+    out: Path,
+    scales: str = "1,0.8,0.6,0.4",
+    shifts: str = "0",
+    model: str | None = None,
+    n_synthetic: int = 20,
+    fit: str | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Fit every pair of (scale, shift), and write a table, a figure and a report."""
     grid: list[list[float]] = []

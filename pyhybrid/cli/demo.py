@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import Fit, Overwrite, fit_options, option
+from pyhybrid.cli.options import fit_options
 from pyhybrid.cli.released import show_release
 from pyhybrid.core.checks import check_output_folder
 from pyhybrid.fitting.session import open_session
@@ -17,11 +16,7 @@ from pyhybrid.models import NegativeBinomial
 
 
 def demo(
-    out: Annotated[
-        Path, option("Folder for the strict release; OUT-local gets the papers'.")
-    ] = Path("pyhybrid-demo"),
-    fit: Fit = None,
-    overwrite: Overwrite = False,
+    *, out: Path = Path("pyhybrid-demo"), fit: str | None = None, overwrite: bool = False
 ) -> None:
     """The papers' release, charged at fixed weights, and clipped scores at epsilon 1."""
     beside, how = out.with_name(f"{out.name}-local"), fit_options(fit)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from rich.markup import escape
 
 from pyhybrid.cli.console import show, table_of
 from pyhybrid.cli.in_parts import source_of
-from pyhybrid.cli.options import Data, Read, read_table
+from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.kinds import Counts, Dates, Kind, Leveled, Number
 from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.describe import seen_kind, to_decide
@@ -19,7 +20,7 @@ _MOST_RELATIONS = 20
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005
 
 
-def describe(data: Data, read: Read = None) -> None:
+def describe(data: Path, *, read: list[str] | None = None) -> None:
     """Print a row for each column."""
     many = source_of(data)
     codes: Mapping[str, tuple[int, ...]] = {}

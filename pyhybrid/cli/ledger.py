@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
-import typer
 
 from pyhybrid.cli.console import as_json, check_outputs, frame_table, show
-from pyhybrid.cli.options import Json, option
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.running.files import write_files
 
-commands = typer.Typer(add_completion=False, no_args_is_help=True)
-File = Annotated[Path, typer.Argument(help="The ledger.")]
 
-
-@commands.command()
-def create(
-    path: File,
-    budget: Annotated[float, option("Largest sum of epsilons.")],
-    kind: Annotated[str, option("'strict' or 'asymptotic local'.")],
-    relation: Annotated[str, option("Neighbors: remove or replace a record.")],
-    delta: Annotated[
-        float | None,
-        option(
-            "Delta of a local ledger [default: 1e-6], or of a strict one: without it that takes no "
-            "clipped scores nor other Gaussian noise. Charges add by rho where that is less."
-        ),
-    ] = None,
+def ledger_create(
+    path: Path, *, budget: float, kind: str, relation: str, delta: float | None = None
 ) -> None:
     """Start a ledger in a new file."""
     if path.exists():
@@ -44,19 +27,18 @@ def create(
     )
 
 
-@commands.command("show")
-def show_ledger(path: File, json_out: Json = None) -> None:
+def ledger_show(path: Path, *, json: str | None = None) -> None:
     """Show the entries of a ledger, what is spent and what is left."""
-    check_outputs(json_out)
+    check_outputs(json)
     ledger = Ledger(path)
-    if json_out is not None:
+    if json is not None:
         names = ("budget", "kind", "relation", "delta", "spent", "left", "label")
         summary = {name: getattr(ledger, name) for name in names}
         text = as_json({**summary, "entries": [asdict(entry) for entry in ledger.entries]})
-        if json_out == "-":
+        if json == "-":
             print(text, end="")
             return
-        write_files({Path(json_out): text}, private=True)
+        write_files({Path(json): text}, private=True)
     rows = [
         (entry.number, entry.time.removesuffix("+00:00").replace("T", " "), entry.made_by,
          epsilon_text(entry.epsilon), entry.kind, entry.relation, entry.charge["n_synthetic"],

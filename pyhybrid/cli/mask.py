@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.measures import read_keys
-from pyhybrid.cli.options import names_of, option, read_table
+from pyhybrid.cli.options import names_of, read_table
 from pyhybrid.cli.released import show_opening
 from pyhybrid.core.checks import check_choice, check_count, check_output_folder
 from pyhybrid.core.errors import InvalidInput
@@ -24,55 +22,27 @@ _KINDS = {"Ordered": "ordered", "Nominal": "nominal"}  # others are of numbers
 
 
 def mask(
-    data: opt.Data,
-    key: Annotated[
-        list[str],
-        option(
-            "Quasi-identifiers to replace: sex,region or age:radius=2, within which it matches "
-            "[default: equal]; repeatable."
-        ),
-    ],
-    out: opt.ReleaseFolder,
-    copies: Annotated[int, option("K, the number of masked copies of a continuous key.")] = 20,
-    variance: Annotated[float, option("s2, their variance relative to that of the key.")] = 1.0,
-    separation: Annotated[
-        float, option("a, separation of the masks of all other keys; smaller is safer.")
-    ] = 2.0,
-    association: Annotated[
-        str, option("sequential (any keys) or copula (none of them nominal).")
-    ] = "sequential",
-    predictors: Annotated[
-        list[str] | None,
-        option(
-            "Columns of the association model; with commas between, repeatable. [default: all that "
-            "it covers]"
-        ),
-    ] = None,
-    types: Annotated[
-        Path | None,
-        option(
-            "JSON file of types by column, where codes do not show them, e.g. "
-            '{"region": {"kind": "Nominal"}}.'
-        ),
-    ] = None,
-    drop: opt.Drop = None,
-    keep: opt.Keep = None,
-    id: opt.Ids = None,
-    n_synthetic: Annotated[
-        int, option("m, the number of sets; per imputation where keys have missing values.")
-    ] = 5,
-    n_imputations: Annotated[
-        int | None,
-        option("Number of imputations of missing keys. [default: 5 if any is missing]"),
-    ] = None,
-    formula: Annotated[
-        str | None, option("Analysis to compare, e.g. 'income ~ age + C(region)'.")
-    ] = None,
-    model: Annotated[str, option("Model of --formula: ols, probit or logit.")] = "ols",
-    k0: Annotated[int, option("Number of matches that makes a record low risk.", "--k0")] = 5,
-    seed: opt.Seed = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    data: Path,
+    *,
+    key: list[str],
+    out: Path,
+    copies: int = 20,
+    variance: float = 1.0,
+    separation: float = 2.0,
+    association: str = "sequential",
+    predictors: list[str] | None = None,
+    types: Path | None = None,
+    drop: list[str] | None = None,
+    keep: list[str] | None = None,
+    id: list[str] | None = None,
+    n_synthetic: int = 5,
+    n_imputations: int | None = None,
+    formula: str | None = None,
+    model: str = "ols",
+    k0: int = 5,
+    seed: int | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Mask, measure the risk before and after, save and show."""
     check_output_folder(out, overwrite=overwrite)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import as_json, check_outputs, note, progress_bars, show, table_of
-from pyhybrid.cli.options import check_once, names_of, option, read_table
+from pyhybrid.cli.options import check_once, names_of, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
 from pyhybrid.measures.summaries import RiskSummary, UtilitySummary, as_dict
@@ -25,40 +25,24 @@ _NOTE = (
 
 
 def utility(
-    real: opt.Data,
-    synthetic: opt.Synthetic,
-    columns: Annotated[
-        list[str] | None,
-        option("Columns to compare; with commas between, repeatable. [default: all]"),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        option("Columns of numbers that are codes; with commas between, repeatable."),
-    ] = None,
-    formula: Annotated[
-        list[str] | None,
-        option("An analyst's model, e.g. 'income ~ age + C(region)'; repeatable."),
-    ] = None,
-    model: Annotated[
-        str, option("Model of statsmodels: ols, logit, poisson, negativebinomial, ...")
-    ] = "ols",
-    rule: Annotated[
-        str | None,
-        option(
-            "partially_synthetic, fully_synthetic, multiple_imputation or single. [default: "
-            "partially_synthetic; single for one set]"
-        ),
-    ] = None,
-    permutations: Annotated[int, option("Permutations for the null expectation of CART.")] = 20,
-    weights: Annotated[str | None, option("Column of survey weights.")] = None,
-    seed: Annotated[int, option("Seed of resamples and permutations.")] = 1,
-    json_out: opt.Json = None,
-    html: opt.Html = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    real: Path,
+    synthetic: list[Path],
+    *,
+    columns: list[str] | None = None,
+    categorical: list[str] | None = None,
+    formula: list[str] | None = None,
+    model: str = "ols",
+    rule: str | None = None,
+    permutations: int = 20,
+    weights: str | None = None,
+    seed: int = 1,
+    json: str | None = None,
+    html: Path | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    check_outputs(json_out, html, overwrite=overwrite)
+    check_outputs(json, html, overwrite=overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     compared = _shared(data, sets) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
@@ -67,7 +51,7 @@ def utility(
             formulas=formula or (), model=model, rule=rule, n_permutations=permutations,
             weights=weights, rng=seed, progress=progress,
         )  # fmt: skip
-    _finish("Utility", summary, (real, data), json_out, html, overwrite)
+    _finish("Utility", summary, (real, data), json, html, overwrite)
 
 
 def _shared(data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> list[str] | None:
@@ -83,38 +67,20 @@ def _shared(data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> list[str] | Non
 
 
 def risk(
-    real: opt.Data,
-    synthetic: opt.Synthetic,
-    key: Annotated[
-        list[str],
-        option(
-            "Columns that the intruder knows: sex,region or age:radius=2; a radius that is a share "
-            "of the value is followed by ,kind=relative; repeatable."
-        ),
-    ],
-    sensitive: Annotated[
-        list[str] | None,
-        option(
-            "Columns that the intruder wants to learn: voted,sex or income:radius=1000; repeatable."
-        ),
-    ] = None,
-    holdout: Annotated[
-        Path | None, option("Records that were not used for the synthesis, to compare.")
-    ] = None,
-    rows_correspond: Annotated[
-        bool | None,
-        option(
-            "Row i of a set is the synthetic version of row i of REAL. [default: if a column is "
-            "the same in every row]"
-        ),
-    ] = None,
-    json_out: opt.Json = None,
-    html: opt.Html = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    real: Path,
+    synthetic: list[Path],
+    *,
+    key: list[str],
+    sensitive: list[str] | None = None,
+    holdout: Path | None = None,
+    rows_correspond: bool | None = None,
+    json: str | None = None,
+    html: Path | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    check_outputs(json_out, html, overwrite=overwrite)
+    check_outputs(json, html, overwrite=overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
@@ -125,7 +91,7 @@ def risk(
         sensitive={column: of.get("radius") for column, of in hidden.items()},
         holdout=None if holdout is None else read_table(holdout, read=read).frame,
     )  # fmt: skip
-    _finish("Disclosure risk", summary, (real, data), json_out, html, overwrite)
+    _finish("Disclosure risk", summary, (real, data), json, html, overwrite)
 
 
 def read_keys(
@@ -174,7 +140,7 @@ def _finish(
     title: str,
     summary: UtilitySummary | RiskSummary,
     table: tuple[Path, pd.DataFrame],
-    json_out: str | None,
+    json: str | None,
     html: Path | None,
     overwrite: bool,
 ) -> None:
@@ -188,10 +154,10 @@ def _finish(
     if html is not None:
         page: Any = utility_report if isinstance(summary, UtilitySummary) else risk_report
         contents[html] = page(summary, facts_of_table(table[0].name, *table[1].shape))
-    if json_out not in (None, "-"):
-        contents[Path(str(json_out))] = text
+    if json not in (None, "-"):
+        contents[Path(str(json))] = text
     write_files(contents, private=True, overwrite=overwrite)
-    if json_out == "-":
+    if json == "-":
         print(text, end="")
         print(_NOTE, file=sys.stderr)
         return

@@ -1,4 +1,4 @@
-"""Options that several commands share, and texts that name models, mechanisms and settings."""
+"""Texts of options that name files, columns, models, mechanisms and settings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
-import typer
 
 from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_choice, did_you_mean
@@ -27,106 +26,6 @@ from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 OWN_PROGRAM, CLIPPED = "stan", "clipped-scores"
 MODEL_NAMES = (*MODELS, OWN_PROGRAM)
 """What --model can name."""
-PRIVACY, FIT, COLUMNS, OUTPUT = "Privacy", "Fit", "Columns", "Output"
-"""Groups of options in help texts."""
-
-
-def option(text: str, *names: str, group: str | None = None) -> Any:
-    """An option with its help text, as the commands write it."""
-    text = text.replace("[default", "\\[default")
-    return typer.Option(*names, help=text, rich_help_panel=group)
-
-
-Data = Annotated[
-    Path,
-    typer.Argument(help="Confidential records: .csv, .tsv, .parquet, .xlsx, .sav or .dta."),
-]
-Read = Annotated[
-    list[str] | None,
-    option(
-        "How the file writes its cells, as KEY=VALUE; repeatable: decimal=, (171,2), thousands=, "
-        "(10,200), signs=$% (beside numbers), missing=.+N (cells that are missing), separator=; "
-        "encoding=cp1252, sheet=NAME.",
-        group=COLUMNS,
-    ),
-]
-Synthetic = Annotated[
-    list[Path], typer.Argument(help="Synthetic sets from anywhere, or the folder of a release.")
-]
-Formula = Annotated[str, option("As in R, e.g. 'visits ~ age + region'.")]
-ModelName = Annotated[
-    str | None,
-    option(
-        f"{', '.join(MODELS)} or {OWN_PROGRAM}; with settings as NAME:key=value,..., e.g. "
-        "beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, or a Stan program "
-        "of your own, stan:program=my.stan,predict=y_rep. [default: by the column's values; a note "
-        "names it]"
-    ),
-]
-MechanismNames = Annotated[
-    list[str] | None,
-    option(
-        "NAME or NAME:key=value,..., such as lipschitz:scale=0.7, count:reweighting=true, "
-        "clipped-scores:epsilon=1; all candidates, with commas between or repeated. [default: "
-        "unweighted, lipschitz and count, and the last two re-weighted]"
-    ),
-]
-Fit = Annotated[
-    str | None,
-    option(
-        "Arguments of the fit as key=value,...: engine (auto, cmdstan, embedded, rstan), seed (for "
-        "tests and papers; a release's seed must stay secret), chains, warmup, draws, adapt_delta, "
-        "on_not_converged (raise, warn).",
-        group=FIT,
-    ),
-]
-Seed = Annotated[
-    int | None, option("For tests and papers; a release's seed must stay secret.", group=FIT)
-]
-Workers = Annotated[
-    int, option("Parallel processes; the results do not depend on their number.", group=FIT)
-]
-Drop = Annotated[
-    list[str] | None,
-    option("Columns to leave out, separated by commas; repeatable.", group=COLUMNS),
-]
-Keep = Annotated[
-    list[str] | None,
-    option(
-        "Columns to publish although they look risky, separated by commas; repeatable.",
-        group=COLUMNS,
-    ),
-]
-Ids = Annotated[
-    list[str] | None,
-    option(
-        "Columns whose values are replaced by numbers, separated by commas; repeatable.",
-        "--id",
-        group=COLUMNS,
-    ),
-]
-HoldsNone = Annotated[
-    bool,
-    option(
-        "Confirms that the reference holds none of the records to be released; without it nothing "
-        "is strict.",
-        "--holds-no-released-record",
-        group=PRIVACY,
-    ),
-]
-PrivateFolder = Annotated[
-    Path, option("Folder for the results, new or empty; private.", group=OUTPUT)
-]
-ReleaseFolder = Annotated[Path, option("Folder for the release, new or empty.", group=OUTPUT)]
-Overwrite = Annotated[bool, option("Replace what is there.", "--overwrite", group=OUTPUT)]
-Json = Annotated[
-    str | None,
-    option("Write the numbers as JSON to this file; - for standard output.", "--json",
-           group=OUTPUT),
-]  # fmt: skip
-Html = Annotated[
-    Path | None, option("Write a report with figures to this HTML file.", group=OUTPUT)
-]
 
 
 def read_table(

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from pyhybrid.cli.console import note, show
-from pyhybrid.cli.options import Overwrite, Read, option, read_table
+from pyhybrid.cli.options import read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import check_new_file, write_files
 
 _PAGE = Path("confidential", "report.html")
-Folder = Annotated[Path, typer.Argument(help="Folder of a release.")]
 
 
 def report(
-    release: Folder,
-    data: Annotated[
-        Path | None,
-        option(
-            "Confidential table that the release was made from. The report is made anew, without "
-            "what only the fits show."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option("HTML file, confidential. [default: confidential/report.html of the release]"),
-    ] = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    release: Path,
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Print the path of the report, or write it anew."""
     if data is None:
@@ -52,7 +40,7 @@ def report(
     show(f"{target}: the report, confidential")
 
 
-def open(release: Folder) -> None:
+def open(release: Path) -> None:
     """Open the page in a browser."""
     page = _page_of(release)
     if not webbrowser.open(page.resolve().as_uri()):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import typer
 from rich.markup import escape
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import Overwrite, Workers, check_once, option
+from pyhybrid.cli.options import check_once
 from pyhybrid.core.checks import check_choice, check_count, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
@@ -19,11 +18,8 @@ from pyhybrid.running.files import check_new_file, write_files
 if TYPE_CHECKING:
     from pyhybrid.studies import StudyResult
 
-commands = typer.Typer(add_completion=False, no_args_is_help=True)
 
-
-@commands.command("list")
-def list_studies() -> None:
+def study_list() -> None:
     """List the studies, their subjects and their sizes."""
     from pyhybrid.studies import STUDIES
 
@@ -37,24 +33,17 @@ def list_studies() -> None:
     show("\nDatabases are counted per setting.")
 
 
-@commands.command()
-def run(
-    name: Annotated[str, typer.Argument(help="A to L; see `study list`.")],
-    out: Annotated[Path, option("Folder of the results; a stopped run resumes there.")],
-    size: Annotated[str, option("quick (about a minute) or paper.")] = "quick",
-    replicates: Annotated[
-        int | None, option("Databases per setting. [default: as the size]")
-    ] = None,
-    workers: Workers = 1,
-    seed: Annotated[int, option("Root of all random numbers.")] = 1,
-    engine: Annotated[str, option("auto, cmdstan, embedded or rstan.")] = "auto",
-    data: Annotated[
-        Path | None,
-        option("Records for a study that takes them (E) or cannot do without (J: csrg.csv)."),
-    ] = None,
-    program: Annotated[
-        str, option("default, or published for that which the paper prints (A to E).")
-    ] = "default",
+def study_run(
+    name: str,
+    *,
+    out: Path,
+    size: str = "quick",
+    replicates: int | None = None,
+    workers: int = 1,
+    seed: int = 1,
+    engine: str = "auto",
+    data: Path | None = None,
+    program: str = "default",
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.studies import STUDIES, run_study
@@ -76,12 +65,7 @@ def run(
     return 0
 
 
-@commands.command()
-def summary(
-    folder: Annotated[Path, typer.Argument(help="Results of `study run`.")],
-    csv: Annotated[Path | None, option("Write the summary here, too.")] = None,
-    overwrite: Overwrite = False,
-) -> None:
+def study_summary(folder: Path, *, csv: Path | None = None, overwrite: bool = False) -> None:
     """Show means with Monte Carlo errors of finished databases beside the published numbers."""
     from pyhybrid.studies import load_study
 
@@ -94,12 +78,8 @@ def summary(
         write_files({csv: text}, private=False, overwrite=overwrite)
 
 
-@commands.command()
-def table(
-    folders: Annotated[list[Path], typer.Argument(help="Folders that `study run` wrote.")],
-    out: Annotated[Path, option("Markdown file to write.")],
-    csv: Annotated[Path | None, option("CSV file to write all summaries of the page to.")] = None,
-    overwrite: Overwrite = False,
+def study_table(
+    folders: list[Path], *, out: Path, csv: Path | None = None, overwrite: bool = False
 ) -> None:
     """Write the reproduction table of several studies."""
     from pyhybrid.studies import STUDIES, load_study
@@ -134,13 +114,11 @@ def _show(result: StudyResult) -> None:
 
 
 def notebook(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="Name or number; without it, the notebooks are listed."),
-    ] = None,
-    out: Annotated[Path | None, option("HTML file. [default: NAME.html]")] = None,
-    size: Annotated[str, option("quick or paper.")] = "quick",
-    overwrite: Overwrite = False,
+    name: str | None = None,
+    *,
+    out: Path | None = None,
+    size: str = "quick",
+    overwrite: bool = False,
 ) -> None:
     """List the notebooks, or execute one."""
     if name is None:

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import typer
@@ -22,7 +22,7 @@ from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.in_parts import release_source, source_of
 from pyhybrid.cli.ledger import open_ledger
-from pyhybrid.cli.options import CLIPPED, PRIVACY, Named, named, names_of, option, read_table
+from pyhybrid.cli.options import CLIPPED, Named, named, names_of, read_table
 from pyhybrid.cli.released import save_and_show
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive, number_of
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
@@ -60,97 +60,26 @@ _WIDE = 1.5  # times: coordinates that are named
 
 
 def synthesize(
-    data: opt.Data,
-    out: opt.ReleaseFolder,
-    formula: Annotated[
-        list[str] | None,
-        option(
-            "As in R, e.g. 'visits ~ age + region'; several are synthesized in sequence, each "
-            "given those before it. Without one the whole table is synthesized."
-        ),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        option(
-            f"{', '.join(opt.MODEL_NAMES)}; with settings as NAME:key=value,..., e.g. "
-            "beta:lower=0,upper=100, bernoulli:levels=no+yes, lognormal:zeros=true, any with "
-            "missing=true, poisson:program=published (the Stan program that the papers print), "
-            "stan:program=my.stan,predict=y_rep (your own; local). Once, or once per formula. "
-            "[default: by clipped scores a draft, else by the column's values]"
-        ),
-    ] = None,
-    mechanism: Annotated[
-        list[str] | None,
-        option(
-            "clipped-scores, unweighted, lipschitz, count, scalar, truncated, censored, "
-            "perturbed_histogram or noisy_marginals; with settings as NAME:key=value,..., named as "
-            "in Python, e.g. count:pattern=sex+region, lipschitz:reweighting=true, "
-            "censored:calibration=FOLDER, noisy_marginals:select=private. Once, "
-            "or once per formula. [default: clipped-scores, of a whole table noisy_marginals]"
-        ),
-    ] = None,
-    epsilon: Annotated[
-        float | None,
-        option(
-            "Epsilon of the whole release, all columns and sets together. It sets the mechanism's "
-            "own epsilon, or determines scale, weight or cap. [default: 1 for clipped scores]",
-            group=PRIVACY,
-        ),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        option(
-            "Probability by which exp(epsilon) may be exceeded, below 1 / n; 0 for pure epsilon of "
-            "a whole table. [default: that of the ledger, or 1e-6, from a million records on below "
-            "1 / 10 n]",
-            group=PRIVACY,
-        ),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        option(
-            "Column that identifies persons or other units: epsilon protects all rows of one; for "
-            "a whole table with the most rows of one, a public number, as person:rows=4.",
-            group=PRIVACY,
-        ),
-    ] = None,
-    types: Annotated[
-        Path | None,
-        option(
-            "JSON file of types by column. Without it and without --reference a draft is written, "
-            'in which you confirm that they are public: "confirmed": true.',
-            group=opt.COLUMNS,
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        option(
-            "Public or historical records, not released: clipped scores start from them, noisy "
-            "tables are used beside them.",
-            group=PRIVACY,
-        ),
-    ] = None,
-    holds_no_released_record: opt.HoldsNone = False,
-    ledger: Annotated[
-        Path | None,
-        option("Ledger to charge; it refuses a release beyond its budget.", group=PRIVACY),
-    ] = None,
-    n_synthetic: Annotated[int, option("m, the number of synthetic data sets.")] = 1,
-    fit: Annotated[
-        str | None,
-        option(
-            "Of mechanisms with chains, as key=value,...: engine (auto, cmdstan, embedded, rstan), "
-            "seed, chains, warmup, draws, adapt_delta, on_not_converged (raise, warn), "
-            "n_draws_released (1: all sets from one draw, at the cost of one), refits (0: weights "
-            "taken as fixed, as published).",
-            group=opt.FIT,
-        ),
-    ] = None,
-    drop: opt.Drop = None,
-    keep: opt.Keep = None,
-    id: opt.Ids = None,
-    read: opt.Read = None,
-    overwrite: opt.Overwrite = False,
+    data: Path,
+    *,
+    out: Path,
+    formula: list[str] | None = None,
+    model: list[str] | None = None,
+    mechanism: list[str] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    unit: str | None = None,
+    types: Path | None = None,
+    reference: Path | None = None,
+    holds_no_released_record: bool = False,
+    ledger: Path | None = None,
+    n_synthetic: int = 1,
+    fit: str | None = None,
+    drop: list[str] | None = None,
+    keep: list[str] | None = None,
+    id: list[str] | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Route the request to one of the three ways, which saves the release and shows it."""
     given = {**locals(), "fit": opt.fit_options(fit, {"refits": int, "n_draws_released": int})}

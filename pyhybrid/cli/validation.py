@@ -6,17 +6,16 @@ import platform
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from rich.markup import escape
 
 import pyhybrid
 from pyhybrid import validation
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import FIT, Overwrite, Read, fit_options, model_for, option, read_table
+from pyhybrid.cli.options import fit_options, model_for, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.models import Poisson
@@ -26,48 +25,20 @@ from pyhybrid.validation.comparison import UNITS
 
 
 def validate(
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Own records, .csv or .parquet; generated if omitted. With --published the "
-            "February CE file, for the mixture."
-        ),
-    ] = None,
-    formula: Annotated[str | None, option("For DATA, e.g. 'visits ~ age'.")] = None,
-    model: Annotated[
-        str | None,
-        option(
-            "As in `pyhybrid synthesize`: NAME or NAME:key=value,... [default: by the column's "
-            "values; of generated records negative_binomial, with --published all programs]"
-        ),
-    ] = None,
-    engine: Annotated[
-        str, option("Python's side: all that are there, auto, cmdstan or embedded.")
-    ] = "all",
-    quick: Annotated[
-        bool, option("Leave out rstan, which compiles for about a minute.", "--quick")
-    ] = False,
-    published: Annotated[
-        bool,
-        option("Compare the papers' own programs with ours, by each engine.", "--published"),
-    ] = False,
-    supplement: Annotated[
-        Path | None,
-        option("FILE.R, your copy of the script that the supplement prints, against ours."),
-    ] = None,
-    program: Annotated[
-        Path | None, option("With --supplement, FILE.stan, your copy of the program, too.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option("Report, an HTML file; its rows where the name ends in .csv, all in .json."),
-    ] = None,
-    seed: Annotated[int, option("Seed of all random numbers.")] = 1,
-    settings: Annotated[
-        str | None, option("Of the sampler, as key=value,...: chains, warmup, draws.", group=FIT)
-    ] = None,
-    read: Read = None,
-    overwrite: Overwrite = False,
+    data: Path | None = None,
+    *,
+    formula: str | None = None,
+    model: str | None = None,
+    engine: str = "all",
+    quick: bool = False,
+    published: bool = False,
+    supplement: Path | None = None,
+    program: Path | None = None,
+    out: Path | None = None,
+    seed: int = 1,
+    settings: str | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
 ) -> int:
     """Compare, save the report, and show what disagrees."""
     if out is not None:
@@ -136,17 +107,13 @@ _PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmd
 _WORKS, _MISSING = "works", "missing"
 
 
-def doctor(
-    every_engine: Annotated[
-        bool, option("Also try rstan, which compiles for about a minute.", "--all")
-    ] = False,
-) -> int:
+def doctor(*, all: bool = False) -> int:
     """Try the engines, and say how what is missing is installed; exit code 1 if none can fit."""
     rows = []
     with progress_bars() as progress:
         for name in ENGINES:
             progress(f"trying {name}", 0, 1)
-            rows.append(_examined(engine_by_name(name), fit=every_engine or name in AUTOMATIC))
+            rows.append(_examined(engine_by_name(name), fit=all or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
     able = [name for name, state, *_ in rows if state == _WORKS]
     rows += [_r_row(), _r_package_row(), *map(_package_row, _PACKAGES)]

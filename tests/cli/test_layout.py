@@ -13,7 +13,7 @@ from rich.table import Table
 
 import pyhybrid
 from pyhybrid.cli import validation
-from pyhybrid.cli.app import COMMANDS, SUBCOMMANDS, command_of
+from pyhybrid.cli.app import COMMANDS, PARTS, command_of, help_texts
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import show_agreement
 from pyhybrid.rbridge import RStatus
@@ -97,17 +97,16 @@ def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -
     assert "epsilon_of_bound" not in last
 
 
-CALLS = {name: command.example for name, command in COMMANDS.items()} | SUBCOMMANDS
+NAMES = [f"{name} {part}".strip() for name in COMMANDS for part in PARTS.get(name, ("",))]
 
 
-@pytest.mark.parametrize(("name", "call"), CALLS.items())
-def test_examples_are_right_calls(name: str, call: str) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_are_right_calls(name: str) -> None:
     """Parsed by the command itself, which then is not run."""
-    command = command_of(name.partition(" ")[0])
-    arguments = shlex.split(call)
-    if hasattr(command, "commands"):
-        command, *arguments = command.commands[arguments[0]], *arguments[1:]
-    command.make_context(name, list(arguments))
+    first, _, part = name.partition(" ")
+    command = command_of(first)
+    command = command.commands[part] if part else command
+    command.make_context(name, shlex.split(help_texts(name)["example"]))
 
 
 @pytest.mark.parametrize(("arguments", "said"), [
@@ -120,7 +119,7 @@ def test_usage_errors_show_a_right_call(
 ) -> None:
     error = refused(*arguments)
     assert said in error
-    assert f"a right call: pyhybrid {arguments[0]} {CALLS[arguments[0]]}" in error
+    assert f"a right call: pyhybrid {arguments[0]} {help_texts(arguments[0])['example']}" in error
 
 
 def test_an_unknown_name(refused: Callable[..., str]) -> None:

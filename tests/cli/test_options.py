@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.app import run
-from pyhybrid.cli.options import build_model, fit_options
+from pyhybrid.cli.app import help_texts, run
+from pyhybrid.cli.options import MODEL_NAMES, build_model, fit_options
 from pyhybrid.cli.synthesize import synthesize
 from pyhybrid.engines import SamplerSettings
+from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE
 from tests.refusals import refuses
 
 
@@ -21,6 +22,12 @@ def test_synthesize_has_18_options_that_are_arguments_of_python() -> None:
     arguments = [ph.synthesize_table, ph.Release.save, ph.LipschitzWeighted.release]
     known = {name for function in arguments for name in inspect.signature(function).parameters}
     assert names - known == {"out", "formula", "model", "mechanism", "fit", "read"}
+
+
+def test_models_and_mechanisms_are_named_by_help() -> None:
+    texts = help_texts("synthesize")
+    for name, known in (("model", MODEL_NAMES), ("mechanism", [*MECHANISMS, *MODEL_FREE])):
+        assert set(known) <= set(re.findall(r"\w+", texts[name]))
 
 
 def test_arguments_of_a_fit_are_read_by_their_names() -> None:
