@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pandas as pd
-
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures
@@ -22,7 +20,7 @@ from pyhybrid.reports.page import (
     render_page,
     section,
 )
-from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell, weights_of
+from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
 from pyhybrid.studies.comparing import curve as curves
 from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison
 
@@ -66,20 +64,11 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
 
 
 def _charges(comparison: Comparison) -> Section:
-    table, releases = (
-        comparison.table,
-        [comparison.releases[n] for n in comparison.table["mechanism"]],
-    )
-    charges = [release.charge for release in releases]
-    at = [f"{how}, at delta {delta:g}" if delta else how
-          for how, delta in zip(table["accounting"], table["delta"], strict=True)]  # fmt: skip
-    shown = pd.DataFrame({
-        "Mechanism": table["mechanism"], "Weights": [*map(weights_of, releases)],
-        "Epsilon, all sets": table["epsilon"].map(epsilon_text), "Accounting": at,
-        "Kind": [f"{c.kind}, {c.relation} {c.protected}" for c in charges],
-        "Bound": table["lipschitz_bound"], "Efficiency": table["efficiency"],
-        "Effective size": table["effective_sample_size"], "Refits": table["refits"],
-    })  # fmt: skip
+    names = ["mechanism", "epsilon", "accounting", "delta", "lipschitz_bound", "efficiency",
+             "effective_sample_size", "refits"]  # fmt: skip
+    charges = [release.charge for release in comparison.releases.values()]
+    shown = comparison.table[names].assign(epsilon=comparison.table["epsilon"].map(epsilon_text))
+    shown["kind"] = [f"{c.kind}, {c.relation} {c.protected}" for c in charges]
     return section(
         "comparison, charges", tables=[frame_table(shown)], sets=charges[-1].n_synthetic,
         draws=charges[-1].n_draws_released,

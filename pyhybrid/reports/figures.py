@@ -41,7 +41,7 @@ MEASURES = {
 }
 """Measures that a curve is drawn of unless others are asked for; 0 is best for all."""
 
-_GRID, _MOST_STEPS, _CAP = 256, 400, 10.0
+_GRID, _CAP = 256, 10.0
 _SLANTED = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
 _BY_RECORD = "by-record Lipschitz bound (nats)"
 _WEIGHTS = {"LW": "Lipschitz weights (LW)", "SW": "scalar weights (SW)"}
@@ -341,27 +341,6 @@ def _level(ax: Any, level: float, label: str) -> None:
     """A horizontal line, its number at the right end, where curves that fall are far below."""
     ax.axhline(level, label=label, **draw.RULE)
     ax.text(1, level, f"{level:.3g}", transform=ax.get_yaxis_transform(), ha="right", **draw.NUMBER)
-
-
-def plot_ecdfs(columns: Mapping[str, tuple[npt.ArrayLike, Sequence[npt.ArrayLike]]]) -> Figure:
-    """Distribution functions of the data (n,), in black, and of each of m synthetic sets, one panel
-    per column. The outermost 1 % of the values of both may lie outside the panel."""
-    panels = draw.panels_for(len(columns), 7.2 if len(columns) > 1 else 5, 3, 2.2, sharey=True)
-    for ax, (name, (data, sets)) in zip(panels, columns.items(), strict=True):
-        truth, parts = draw.finite(data), [draw.finite(values) for values in sets]
-        pooled = np.sort(np.concatenate([truth, *parts]))
-        grid = np.unique(pooled[pooled.size // 200 : pooled.size - pooled.size // 200])
-        grid = grid[np.linspace(0, grid.size - 1, min(grid.size, _MOST_STEPS)).astype(np.intp)]
-        ax.step(grid, _distribution(truth, grid), color=draw.INK, lw=2.2, label="data",
-                where="post")  # fmt: skip
-        for values in parts:
-            ax.step(grid, _distribution(values, grid), color=draw.COLORS[1], lw=1.1, ls="--",
-                    label="synthetic sets", where="post")  # fmt: skip
-        draw.title(ax, name)
-        ax.set(ylim=(-0.02, 1.02))
-        ax.locator_params(axis="x", nbins=4)
-    panels[0].set_ylabel("share of records up to here")
-    return draw.finish(panels[0])
 
 
 def plot_levels(

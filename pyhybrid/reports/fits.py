@@ -59,15 +59,9 @@ def told_section(release: Release) -> list[Section]:
         return []
     whose, labels = "record" if unit is None else "unit", release.confidential.labels
     largest, name = float(loss.deviations.max()), release.charge.mechanism
-    values = {"deviation": loss.deviations, "range in nats": loss.ranges}
-    levels = {"median": 0.5, "90th percentile": 0.9, "99th percentile": 0.99, "largest": 1.0}
-    quantiles = pd.DataFrame(
-        [(what, *np.quantile(of, list(levels.values()), method="higher"))
-         for what, of in values.items()], columns=["", *levels],
-    )  # fmt: skip
     told = section(
         "told", figures=[figures.plot_told({name: loss.deviations}, charged=largest)],
-        tables=[frame_table(quantiles)], largest=largest, n=loss.deviations.size, whose=whose,
+        largest=largest, n=loss.deviations.size, whose=whose,
         near=int((loss.deviations > largest / 2).sum()),
     )  # fmt: skip
     if not loss.refits:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from operator import attrgetter
 
 import pandas as pd
 
@@ -109,22 +107,17 @@ def mask_verdict(
     return in_short("verdict of a mask", judged, wrong, said, **values)
 
 
-_MATCHING: Mapping[str, tuple[str, Callable[[MatchingRisk], float]]] = {
-    "named": ("records identified correctly, share", naming_share),
-    "mean": ("match probability, mean", attrgetter("mean_risk")),
-    "unique": ("unique matches", attrgetter("n_unique_matches")),
-    "true": ("true match rate", attrgetter("true_match_rate")),
-    "false": ("false match rate", attrgetter("false_match_rate")),
-    "none": ("records without a match", attrgetter("n_no_match")),
-}
-
-
 def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
-    about = meanings("mask, matching")
-    rows = [
-        [title, *(number_text(number(risk)) for risk in (before, after)), about[name]]
-        for name, (title, number) in _MATCHING.items()
-    ]
+    values = {
+        "records identified correctly, share": [*map(naming_share, (before, after))],
+        **{title: [getattr(risk, name) for risk in (before, after)] for name, title in {
+            "mean_risk": "match probability, mean", "n_unique_matches": "unique matches",
+            "true_match_rate": "true match rate", "false_match_rate": "false match rate",
+            "n_no_match": "records without a match"}.items()},
+    }  # fmt: skip
+    meaning = meanings("mask, matching").values()
+    rows = [[title, *map(number_text, pair), about]
+            for (title, pair), about in zip(values.items(), meaning, strict=True)]  # fmt: skip
     assert before.correct_by_record is not None
     assert after.correct_by_record is not None
     figure = figures.plot_match_risk(before.correct_by_record, after.correct_by_record)

@@ -18,6 +18,7 @@ from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import DATA
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures
+from pyhybrid.reports.columns import column_section
 from pyhybrid.reports.page import (
     NOTHING,
     Cell,
@@ -41,9 +42,9 @@ from pyhybrid.reports.verdicts import (
     utility_verdict,
 )
 
-_MOST_PANELS, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 9, 15, 30, 30
+_MOST_DRAWN, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 5, 15, 30, 30
 _ROWS, _SETS, _PERMUTATIONS = 4_000, 3, 10  # of a release: so its report costs seconds
-_WITHIN, _FEW_LEVELS, _PREDICTORS = 0.1, 12, 8
+_WITHIN = 0.1
 
 
 def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
@@ -81,31 +82,25 @@ def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
     return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
 
 
-def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
-    """Risk and utility of a release, whose tables hold all columns of the data, and a linear model
-    on data and sets, from at most 4,000 records and 3 sets; the bullet of the first names what is
-    POOR."""
+def measures_section(release: Release, data: pd.DataFrame) -> Section:
+    """Risk and utility of a release, whose tables hold all columns of the data, from at most 4,000
+    records and 3 sets; its bullet names what is POOR."""
     hidden = {*release.decisions.drop, *release.decisions.ids, *release.synthesized}
     kept = [c for c in release.predictors if c not in hidden and c in data.columns]
-    columns = [*kept, *release.synthesized]
-    n = len(data)
+    columns, n = [*kept, *release.synthesized], len(data)
     rows = np.sort(np.random.default_rng(1).choice(n, min(n, _ROWS), replace=False))
     real = data[columns].iloc[rows]
     sets = [table[columns].iloc[rows] for table in release.synthetic[:_SETS]]
     near = [name for name in release.synthesized if is_number(real[name])]
-    tables, models, left_out = [], list[Section](), []
+    tables, left_out = [], []
     try:
         risk = risk_summary(
             real, sets, keys=columns, radius=dict.fromkeys(near, _WITHIN),
             kind=dict.fromkeys(near, "relative"), rows_correspond=True,
         )  # fmt: skip
         tables.append(measure_table(risk.overall(), "Risk: what an intruder finds."))
-        formulas = _formulas(real, near, columns)
-        found = utility_summary(
-            real, sets, columns=columns, formulas=formulas, n_permutations=_PERMUTATIONS, rng=1
-        )
-        tables.append(measure_table(found.overall(), "Utility: how near the sets are."))
-        models = [model_section(fit, "Regression coefficients") for fit in found.models]
+        utility = utility_summary(real, sets, columns=columns, n_permutations=_PERMUTATIONS, rng=1)
+        tables.append(measure_table(utility.overall(), "Utility: how near the sets are."))
     except InvalidInput as error:
         left_out.append([f"Not computed: {error}."])
     poor = [str(row[0]) for table in tables for row in table.rows
@@ -115,22 +110,7 @@ def measures_section(release: Release, data: pd.DataFrame) -> list[Section]:
         tables=tables, synthesized=release.synthesized, kept=kept,
         within=100 * _WITHIN, rows=len(rows), sets=len(sets), fewer=len(rows) < n,
     )  # fmt: skip
-    return [replace(shown, paragraphs=[*shown.paragraphs, *left_out]), *models]
-
-
-def _formulas(data: pd.DataFrame, numbers: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The first synthesized column of numbers by the main effects of others; none without one."""
-    varied = [name for name in numbers if data[name].nunique() > 1]
-    if not varied:
-        return []
-    terms = [
-        f"Q({name!r})"
-        for name in columns
-        if name != varied[0]
-        and data[name].nunique() > 1
-        and (is_number(data[name]) or data[name].nunique() <= _FEW_LEVELS)
-    ]
-    return [f"Q({varied[0]!r}) ~ {' + '.join(terms[:_PREDICTORS]) or '1'}"]
+    return replace(shown, paragraphs=[*shown.paragraphs, *left_out])
 
 
 def measure_table(overall: Mapping[str, float], caption: str = "") -> Table:
@@ -148,8 +128,8 @@ def measure_table(overall: Mapping[str, float], caption: str = "") -> Table:
 
 
 def _distributions(summary: UtilitySummary) -> list[Section]:
-    """Distribution functions of the columns of numbers that changed, and their estimates."""
-    distances = summary.columns.distances
+    """The columns of numbers that changed, the worst first and drawn, and their estimates."""
+    distances, tables = summary.columns.distances, summary.tables
     if distances.empty:
         return [section("columns", same=[])]
     changed = (distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])
@@ -157,31 +137,26 @@ def _distributions(summary: UtilitySummary) -> list[Section]:
     if not changed.any():
         return [section("columns", same=same)]
     worst = distances[changed].sort_values("max_ecdf", ascending=False, kind="stable")
-    names, tables = list(worst["column"])[:_MOST_PANELS], summary.tables
-    drawn = {
-        name: (
-            tables.real[name].dropna().to_numpy(),
-            [table[name].dropna().to_numpy() for table in tables.synthetic],
-        )
-        for name in names
-    }
+    names = list(worst["column"])[:_MOST_DRAWN]
     header = ["Column", "max-ECDF", "avg-ECDF", "missing, data", "missing, synthetic"]
     rows: list[list[Cell]] = [
         [str(row[0]), judged_cell("max_ecdf", row[1]), *map(number_text, row[2:])]
-        for row in worst.to_numpy().tolist()
+        for row in worst.head(_MOST_COLUMNS).to_numpy().tolist()
     ]
+    drawn = [
+        column_section(name, tables.real[name], {"synthetic": [t[name] for t in tables.synthetic]})
+        for name in names
+    ]
+    table = Table(header=header, rows=rows, numbers=True)
+    columns = section("columns", tables=[table], same=same)
     chosen = summary.columns.estimates
-    chosen = chosen[chosen["column"].isin(names[:5])]
+    chosen = chosen[chosen["column"].isin(names)]
     titles = chosen["column"] + "\n" + chosen["statistic"]
     intervals = figures.plot_intervals(chosen.assign(statistic=titles), reference=DATA)
     return [
-        section(
-            "columns", figures=[figures.plot_ecdfs(drawn)],
-            tables=[Table(header=header, rows=rows[:_MOST_COLUMNS], numbers=True)],
-            same=same, names=names, most=_MOST_PANELS,
-        ),
+        replace(columns, parts=[replace(part, level=3) for part in drawn]),
         section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
-    ]  # fmt: skip
+    ]
 
 
 def _propensities(summary: UtilitySummary) -> Section:

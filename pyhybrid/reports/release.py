@@ -110,8 +110,7 @@ def release_report(
     release = beside_data(release, data)
     judged, ratios = judged_columns(release, data), pair_ratios(release, data)
     measured = measures_section(release, data)
-    wrong = (text for part in measured for text in part.bullets)
-    top = verdict_section(release, judged, [*damaged_pairs(ratios), *wrong])
+    top = verdict_section(release, judged, [*damaged_pairs(ratios), *measured.bullets])
     limits = limits_text(measure.measure for own in judged.values() for measure in own)
     about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
@@ -121,7 +120,6 @@ def release_report(
         for name in release.synthesized
     ]
     marks = [Section(tables=[judged_table(judged, "Column", {})])] if judged else []
-    measured = [replace(part, bullets=()) for part in measured]
     charged = [charge_section(release), *told_section(release), *_fitted(release)]
     made = [*_steps(release), *_convergence(release), _made(release)]
     sections = [
@@ -130,7 +128,7 @@ def release_report(
         *pairs_section(ratios),
         folded("Each column", [*marks, *columns]),
         *(replace(part, folded=True) for part in estimates_section(release)),
-        folded("Risk and utility", measured),
+        replace(measured, bullets=(), folded=True),
         folded("Privacy charge and single records", charged),
         replace(section("statement"), folded=True, markdown=unescape(release.statement)),
         folded("How it was made", made),

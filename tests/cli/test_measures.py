@@ -15,7 +15,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.cli.measures import parse_key
-from pyhybrid.reports.figures import plot_ecdfs, plot_levels, plot_matching_risk, plot_pairs
+from pyhybrid.reports.figures import plot_levels, plot_matching_risk, plot_pairs
 from tests.refusals import refuses
 
 
@@ -167,8 +167,6 @@ def test_figures_show_what_they_are_given() -> None:
     risk = plot_matching_risk({"a": [0.0, 0.0, 0.5, 1.0]}).axes[0]
     assert risk.patches[-1].get_height() == 2
     assert [text.get_text() for text in risk.texts] == ["2", "1 at 1"]
-    ecdf = plot_ecdfs({"a": ([0.0, 1.0], [[1.0, 1.0]])}).axes[0]
-    assert [line.get_ydata()[0] for line in ecdf.lines] == [0.5, 0]
     levels = plot_levels(["b", "a"], [0.7, 0.3], {"one": [[0.6, 0.4], [0.8, 0.2]]}).axes[0]
     assert [bar.get_width() for bar in levels.patches] == [0.7, 0.3]
     np.testing.assert_allclose(levels.lines[0].get_xdata(), [0.7, 0.3])

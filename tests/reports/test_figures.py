@@ -225,7 +225,6 @@ EVERY = {
     "intervals": lambda name: plots.plot_intervals(
         INTERVALS.assign(source=["data", name, name]), reference=name
     ),
-    "ecdfs": lambda name: plots.plot_ecdfs({name: (COUNTS, [COUNTS + 1, COUNTS])}),
     "pairs": lambda name: plots.plot_pairs(pd.DataFrame(np.eye(3) * 2000, columns=[name, 1, 2])),
     "matching": lambda name: plots.plot_matching_risk({name: [0, 0.5, 1], "b": [0.2, 0.2, 0.3]}),
 }

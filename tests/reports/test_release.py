@@ -278,7 +278,7 @@ def test_other_records_are_refused(releases, data):
 
 def test_risk_and_utility_are_those_of_the_summaries(releases, data):
     release = releases[0]
-    (section, model) = measures_section(beside_data(release, data), data)
+    section = measures_section(beside_data(release, data), data)
     risk, utility = ({row[0]: row[1:] for row in table.rows} for table in section.tables)
     own = ph.measures.risk_summary(
         data[["visits"]], [table[["visits"]] for table in release.synthetic], keys=["visits"],
@@ -286,14 +286,13 @@ def test_risk_and_utility_are_those_of_the_summaries(releases, data):
     )  # fmt: skip
     assert risk["expected match risk"][0] == number_text(own.overall()["expected_match_risk"])
     assert utility["pMSE ratio, logistic"][0].word in ("good", "fair", "POOR")
-    assert [row[0] for row in model.tables[0].rows] == ["Intercept"]
     far = replace(release, synthetic=[data.assign(visits=data["visits"] + 20)] * 2)
-    poor = [row[0] for table in measures_section(far, data)[0].tables for row in table.rows
+    poor = [row[0] for table in measures_section(far, data).tables for row in table.rows
             if getattr(row[1], "word", "") == "POOR"]  # fmt: skip
     assert "max-ECDF, worst column" in poor
     assert f"POOR in Risk and utility: {'; '.join(poor)}." in release_report(far, data)
     flat = data.assign(visits=3.0)
-    said = measures_section(replace(release, synthetic=[flat, flat]), data)[0].paragraphs
+    said = measures_section(replace(release, synthetic=[flat, flat]), data).paragraphs
     assert said, "what cannot be computed is said"
 
 
@@ -341,10 +340,8 @@ def test_what_a_release_tells_about_each_record(releases, html, data):
     """The largest deviation in the table, and refits; a release without them has neither."""
     release = releases[0]
     assert "Disclosure by record" in html
-    rows = {row[0]: row[1:] for row in cells(html, "Deviation and range of the weighted log-lik")}
     own = release.confidential.loss
-    largest = float(own.deviations.max())
-    assert float(rows["deviation"][3]) == pytest.approx(largest, rel=1e-3)
+    assert f"the largest is {own.deviations.max():.4g}" in html
     assert ("Refits without single records" in html) == bool(own.refits)
     without = replace(release, confidential=replace(release.confidential, loss=None))
     assert "Disclosure by record" not in release_report(without, data)
