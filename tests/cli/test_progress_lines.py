@@ -8,7 +8,7 @@ import pytest
 from pyhybrid.cli.console import EVERY, progress_bars, progress_line, progress_lines
 
 
-def test_a_line_says_what_and_how_much_and_leaves_out_numbers_in_the_name_of_a_step() -> None:
+def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
     """A scalar weight is a function of the data: bars for the owner show it, a log must not."""
     assert progress_line(31, "starting", 0, 0) == "pyhybrid: 0:31 elapsed; starting"
     expected = "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%)"
