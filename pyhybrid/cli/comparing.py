@@ -19,12 +19,9 @@ from pyhybrid.studies.comparing import comparison as comparing
 from pyhybrid.studies.comparing import curve as curves
 
 DEFAULT_SET = {
-    "Unweighted": "unweighted",
-    "LW": "lipschitz",
-    "LW_final": "lipschitz:reweighting=true",
-    "CW": "count",
-    "CW_final": "count:reweighting=true",
-}
+    "Unweighted": "unweighted", "LW": "lipschitz", "LW_final": "lipschitz:reweighting=true",
+    "CW": "count", "CW_final": "count:reweighting=true",
+}  # fmt: skip
 """The papers' candidates, under the papers' names [V25 sec. 2]."""
 
 
@@ -70,9 +67,7 @@ def compare(
     shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
     shown = shown[["mechanism", "epsilon", "accounting", "epsilon_published", "lipschitz_bound",
                    "efficiency"]].rename(columns={"epsilon_published": "2 Delta"})  # fmt: skip
-    texts = "; ".join(f"{n}: {DEFAULT_SET[n]}" for n in result.releases if n in DEFAULT_SET)
-    title = f"{n_synthetic} synthetic sets each (confidential)"
-    table = frame_table(title, shown, caption=texts or None)
+    table = frame_table(f"{n_synthetic} synthetic sets each (confidential)", shown)
     estimates = frame_table(f"{result.outcome}: estimates (confidential)", result.estimates)
     write_folder(out, contents, overwrite=overwrite)
     show(table, estimates, _KEEP.format(out, ", ".join(contents), comparing.NOT_COVERED))

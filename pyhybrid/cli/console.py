@@ -8,11 +8,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import HEAVY_HEAD, SIMPLE_HEAD
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
@@ -27,37 +27,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def table_of(
-    title: str,
-    header: Iterable[str],
-    rows: Iterable[Iterable[str]],
-    *,
-    left: Collection[str] = (),
-    caption: str | None = None,
-    simple: bool = False,
-) -> Table:
-    """A table of cells in rich's markup: the first column and those of `left` from the left, the
-    others to the right; `simple` has a line below the header in place of a frame."""
-    table = Table(
-        title=title, title_justify="left", caption=caption, caption_justify="left",
-        box=SIMPLE_HEAD if simple else HEAVY_HEAD, pad_edge=not simple, show_edge=not simple,
-    )  # fmt: skip
-    for name in header:
-        words = not table.columns or name in left
-        table.add_column(name, justify="left" if words else "right")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
 def frame_table(title: str, frame: pd.DataFrame, caption: str | None = None) -> Table:
     """A data frame as people read it: words from the left, numbers to the right."""
     from pyhybrid.reports.page import number_text  # imports jinja2
 
-    header = [str(name).replace("_", " ") for name in frame.columns]
-    words = [text for text, kind in zip(header, frame.dtypes, strict=True) if kind.kind == "O"]
-    rows = ([escape(number_text(cell)) for cell in row] for row in frame.itertuples(index=False))
-    return table_of(escape(title), header, rows, left=words, caption=caption, simple=True)
+    style: dict[str, Any] = {"title_justify": "left", "caption_justify": "left", "pad_edge": False}
+    table = Table(title=escape(title), caption=caption, box=SIMPLE_HEAD, show_edge=False, **style)
+    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
+        words = kind.kind == "O" or not table.columns
+        table.add_column(str(name).replace("_", " "), justify="left" if words else "right")
+    for row in frame.itertuples(index=False):
+        table.add_row(*(escape(number_text(cell)) for cell in row))
+    return table
 
 
 def show(*tables: Table | str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pandas as pd
 from rich.markup import escape
 
-from pyhybrid.cli.console import show, table_of
+from pyhybrid.cli.console import frame_table, show
 from pyhybrid.cli.in_parts import source_of
 from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.kinds import Counts, Dates, Kind, Leveled, Number
@@ -40,8 +41,8 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
         shown = ("", "") if kind is None else (kind.name, _values(kind))
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
     title = f"{many or data}: {shown_rows}, {df.shape[1]} columns"
-    show(table_of(title, ("column", "kind", "drafted range", "missing", "to decide"), rows,
-                  left=("kind", "drafted range", "to decide")))  # fmt: skip
+    header = ["column", "kind", "drafted range", "missing", "to decide"]
+    show(frame_table(title, pd.DataFrame(rows, columns=header)))
     found = relations_of(df)
     if found:
         more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.ledger import open_ledger
-from pyhybrid.cli.options import build_mechanism, build_model, named, names_of
+from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, build_model, named, names_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source
@@ -38,22 +38,16 @@ def release_source(request: Any, name: str) -> None:
     keep = names_of(request.keep, source.columns)
     delta = default_delta(n) if request.delta is None else request.delta or None
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
-    if request.formula:
-        if len(request.formula) > 1 or not request.model:
-            raise InvalidInput(
-                "a table that stays where it is needs one --formula and its --model, e.g. "
-                "--formula 'visits ~ age' --model poisson"
-            )
+    if len(request.formula) == 1 and request.model:
         model = build_model(request.model[0], request.formula[0])
-        asked = named(f"clipped-scores:epsilon={request.epsilon or 1.0:g}")
-        asked.settings.update(settings)
+        asked = Named(CLIPPED, {"epsilon": request.epsilon or 1.0, **settings})
         mechanism: Any = build_mechanism(asked, model, delta=delta)
+    elif request.formula or request.types is None or request.epsilon is None:
+        raise InvalidInput(
+            "a table that stays where it is needs --types, a file of the types of its columns, and "
+            "--epsilon; or one --formula 'visits ~ age' and its --model poisson"
+        )
     else:
-        if request.types is None or request.epsilon is None:
-            raise InvalidInput(
-                "a table that stays where it is needs --types, a file of the types of its columns, "
-                "and --epsilon; or --formula and --model for one column"
-            )
         if read_after(request.types):
             raise InvalidInput(
                 '"after" must be left out of the types of a table that stays where it is: derive '

@@ -11,7 +11,7 @@ import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli import options as opt
-from pyhybrid.cli.console import as_json, check_outputs, note, progress_bars, show, table_of
+from pyhybrid.cli.console import as_json, check_outputs, frame_table, note, progress_bars, show
 from pyhybrid.cli.options import check_once, names_of, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
@@ -146,7 +146,7 @@ def _finish(
 ) -> None:
     """Write the files that are asked for, and show the numbers with their definitions."""
     from pyhybrid.reports.measures import risk_report, utility_report
-    from pyhybrid.reports.page import facts_of_table, number_text
+    from pyhybrid.reports.page import facts_of_table
     from pyhybrid.reports.verdicts import measure_label
 
     versions: Any = {"synthetic": summary}
@@ -162,8 +162,8 @@ def _finish(
         print(_NOTE, file=sys.stderr)
         return
     values = summary.overall()
-    rows = [[escape(measure_label(name)), number_text(value)] for name, value in values.items()]
-    show(table_of(f"{title} (confidential)", ("measure", "synthetic"), rows, simple=True), "")
+    rows = pd.DataFrame({"measure": map(measure_label, values), "synthetic": values.values()})
+    show(frame_table(f"{title} (confidential)", rows), "")
     for key in dict.fromkeys(name.split(",")[0] for name in values):
         measure = MEASURES[key]
         direction = f"{measure.direction.capitalize()}. Range: {measure.range}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.markup import escape
@@ -21,22 +21,19 @@ if TYPE_CHECKING:
 
 
 def save_and_show(
-    release: Release,
-    source: SourceTable,
-    decisions: Decisions,
-    out: Path,
-    *,
-    overwrite: bool,
-    ledger: Ledger | None,
+    request: Any, release: Release, source: SourceTable, decisions: Decisions, ledger: Ledger | None
 ) -> None:
-    """Save the release and show it: other columns and missing values are as in the file, decided
-    columns are gone."""
+    """Save the release as the options of `synthesize` say and show it: other columns and missing
+    values are as in the file, decided columns are gone."""
+    out = request.out
     if release.origin is not None:
         release = replace(release, origin=replace(release.origin, table=source.name))
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
-        release.save(out, file_format=source.file_format, overwrite=overwrite, ledger=ledger)
+        release.save(
+            out, file_format=source.file_format, overwrite=request.overwrite, ledger=ledger
+        )
     try:
         data = source.frame if release.origin is None else release.origin.data
         show_release(data, release, out)

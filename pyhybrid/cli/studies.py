@@ -65,17 +65,11 @@ def study_run(
     return 0
 
 
-def study_summary(folder: Path, *, csv: Path | None = None, overwrite: bool = False) -> None:
+def study_summary(folder: Path) -> None:
     """Show means with Monte Carlo errors of finished databases beside the published numbers."""
     from pyhybrid.studies import load_study
 
-    if csv is not None:
-        check_new_file(csv, overwrite=overwrite)
-    result = load_study(folder)
-    _show(result)
-    if csv is not None:
-        text = result.summary.to_csv(index=False)
-        write_files({csv: text}, private=False, overwrite=overwrite)
+    _show(load_study(folder))
 
 
 def study_table(

@@ -50,13 +50,10 @@ from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
-from pyhybrid.tables.relations import can_be_declared, relations_of
 from pyhybrid.tables.roles import check_persons, kinds_of
 from pyhybrid.tables.synthesis import synthesize_table
 
-_MOST_RELATIONS = 5
 _UNSAID: tuple[Any, ...] = (None, [], {}, False)
-_WIDE = 1.5  # times: coordinates that are named
 
 
 def synthesize(
@@ -147,12 +144,6 @@ class Request(SimpleNamespace):
             return default_delta(n) if self.delta is None else self.delta or None
         return Ledger(self.ledger).delta
 
-    def finish(
-        self, release: Release, source: SourceTable, decisions: Decisions, ledger: Ledger | None
-    ) -> None:
-        """Save and show what is released."""
-        save_and_show(release, source, decisions, self.out, overwrite=self.overwrite, ledger=ledger)
-
 
 def _words(**added: Sequence[object]) -> str:
     """Options that are added to the command."""
@@ -171,11 +162,9 @@ def _release_table(request: Request) -> None:
     """A whole table by noisy marginals."""
     request.refuse(["fit"], "a whole table comes from noisy marginals, without chains")
     if request.epsilon is None:
-        words = shlex.join(["pyhybrid", "synthesize", str(request.data)])
-        out = shlex.join(["--out", str(request.out)])
         raise InvalidInput(
-            f"--epsilon must be given for a whole table: {words} --epsilon 4 {out}; or --formula "
-            f"for one column: {words} --formula 'visits ~ age + region' {out}"
+            "--epsilon must be given for a whole table, e.g. --epsilon 4; or --formula for one "
+            "column, e.g. --formula 'visits ~ age + region'"
         )
     check_unit_of_noise(request.unit, request.rows_per_unit)
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
@@ -215,7 +204,7 @@ def _release_table(request: Request) -> None:
             holds_no_released_record=request.holds_no_released_record,
             n_synthetic=request.n_synthetic, progress=progress, **settings,
         )  # fmt: skip
-    request.finish(release, source, release.decisions, ledger)
+    save_and_show(request, release, source, release.decisions, ledger)
 
 
 def _decided_of_table(
@@ -265,11 +254,6 @@ def _draft_types(
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
             "--overwrite writes a new one"
         )
-    for relation in relations_of(left)[:_MOST_RELATIONS]:
-        kept = "will not: leave out a column that others give"
-        if can_be_declared(relation):
-            kept = f'will if it stands in the list "after" of {path}'
-        note(f"all records keep {relation}: synthetic rows {kept} (pyhybrid describe shows all)")
     write_draft(path, left.drop(columns=[*risky]), source.codes)
     again = _words(types=[path], drop=[",".join(risky)] if risky else [])
     raise InvalidInput(
@@ -277,7 +261,7 @@ def _draft_types(
         "seen in the data. A strict release must not take that from the data: confirm or change "
         "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
         'records have is marked), set "confirmed": true, and list in "after" what must hold in '
-        f"each row. Then run this again with {again}"
+        f"each row (pyhybrid describe names it). Then run this again with {again}"
     )
 
 
@@ -322,7 +306,7 @@ def _release_by_scores(request: Request) -> None:
     ledger = open_ledger(request.ledger, mechanism.name, steps[0].relation, steps[0].delta)
     with progress_bars() as progress:
         release = mechanism.release(df, n_synthetic=request.n_synthetic, progress=progress)
-    request.finish(release, source, decisions, ledger)
+    save_and_show(request, release, source, decisions, ledger)
 
 
 def _note_persons(df: pd.DataFrame, more: str = "") -> None:
@@ -363,15 +347,13 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
     epsilon = request.epsilon or 1.0
     if len(models) > 1:
         epsilon = epsilon_of_mu(mu_of_epsilon(epsilon, delta) / math.sqrt(len(models)), delta)
-    shared = {"delta": delta, "unit": request.unit}
+    asked = zip(request.formula, models, request.by_formula("mechanism"), strict=True)
     return [
         opt.build_mechanism(
             Named(CLIPPED, {"epsilon": epsilon, **named(text or "").settings}),
-            opt.build_model(model, formula), **shared,
+            opt.build_model(model, formula), delta=delta, unit=request.unit,
         )
-        for formula, model, text in zip(
-            request.formula, models, request.by_formula("mechanism"), strict=True
-        )
+        for formula, model, text in asked
     ]  # fmt: skip
 
 
@@ -390,12 +372,10 @@ def _check_predictors(df: pd.DataFrame, steps: Sequence[ClippedScores], hidden: 
 
 def _note_widths(step: ClippedScores, df: pd.DataFrame) -> None:
     """How much wider intervals will be, known before anything is spent."""
-    widths = step.predicted_widths(df).set_index("coordinate")["width"]
-    typical = float(widths.median())
-    wide = [f"{k} {width:.1f} times" for k, width in widths.items() if width > _WIDE * typical]
+    widths = step.predicted_widths(df)["width"]
     note(
-        f"{step.outcome}: at epsilon {step.epsilon:.3g} intervals will be {typical:.1f} times as "
-        f"wide as without privacy{'; ' if wide else ''}{', '.join(wide[:5])}"
+        f"{step.outcome}: at epsilon {step.epsilon:.3g} intervals will be {widths.median():.1f} "
+        f"times as wide as without privacy, at most {widths.max():.1f} times"
     )
 
 
@@ -456,7 +436,7 @@ def _release_by_mechanism(request: Request) -> None:
             "nothing is released: some chains ended in other modes, so that the charge would be "
             "local, not strict; give more draws (--fit draws=4000)"
         )
-    request.finish(release, source, decisions, ledger)
+    save_and_show(request, release, source, decisions, ledger)
 
 
 def _calibrated(request: Request) -> Censored | None:
@@ -515,21 +495,15 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
 def _with_epsilon(wanted: Named, request: Request) -> Named:
     """The mechanism with a first value of the setting that --epsilon determines."""
     name, settings = wanted
+    target = _TARGETS.get(name)
     if request.epsilon is None:
         return wanted
-    if len(request.formula) > 1:
+    if len(request.formula) > 1 or target is None or target in settings:
         raise InvalidInput(
-            "--epsilon of mechanisms with chains is for one formula: how several columns share it "
-            "is not known; give each its own settings"
+            "--epsilon of a named mechanism must be of one formula, and determine a setting that "
+            f"--mechanism leaves out: of {name} that is {target or 'none'}; {', '.join(_TARGETS)} "
+            "have one, and of several formulas each has its own"
         )
-    target = _TARGETS.get(name)
-    if target is None:
-        raise InvalidInput(
-            f"--epsilon must be for a mechanism with a setting that lowers epsilon: {name} has "
-            f"none; take {', '.join(_TARGETS)}"
-        )
-    if target in settings:
-        raise InvalidInput(f"--epsilon determines {target}: leave it out of --mechanism")
     return wanted if target == "scale" else Named(name, {**settings, target: request.epsilon})
 
 
@@ -543,15 +517,10 @@ def _release_within(
     if known is not None:
         release: Release = known.release(df, n_synthetic=m, n_draws_released=drawn, **fit)
         return release
-    draws = drawn or m
-    refits = fit.pop("refits", REFITS)
-    solution = meet_epsilon(
-        mechanism, df, target_epsilon=target, n_draws_released=draws, refits=refits, **fit
-    )
+    shared = {"n_draws_released": drawn or m, "refits": fit.pop("refits", REFITS)}
+    solution = meet_epsilon(mechanism, df, target_epsilon=target, **shared, **fit)
     note(f"--epsilon: {len(solution.tried)} settings tried")
-    release = solution.mechanism.release_from(
-        solution.session, n_synthetic=m, n_draws_released=draws, refits=refits
-    )
+    release = solution.mechanism.release_from(solution.session, n_synthetic=m, **shared)
     if release.charge.epsilon > target:
         raise BudgetExceeded(
             f"a release must cost at most --epsilon {target:g}: refits without single "
@@ -565,8 +534,8 @@ def _check_columns(df: pd.DataFrame, mechanism: Mechanism, decisions: Decisions)
     replaced = mechanism.synthesizes
     if not set(replaced) <= set(df.columns):
         return  # what is wrong is said when the model is bound
-    exposed = {**exposed_columns(df, replaced), **mechanism.undecided}
-    exposed = {name: reason for name, reason in exposed.items() if name in df.columns}
+    reasons = {**exposed_columns(df, replaced), **mechanism.undecided}
+    exposed = {name: reason for name, reason in reasons.items() if name in df.columns}
     check_decided(exposed, decisions, map(str, df.columns), replaced)
     for name, reason in exposed.items():
         if name in decisions.keep:

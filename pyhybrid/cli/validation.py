@@ -88,9 +88,7 @@ def show_agreement(result: validation.Validation, out: Path | None) -> None:
     for cause in result.left_out:
         show(f"left out: {escape(cause)}")
     if out is not None:
-        kept = (
-            "confidential: it holds bounds and weights" if result.own_data else "can be published"
-        )
+        kept = "confidential: has bounds and weights" if result.own_data else "can be published"
         show(f"report: {escape(str(out))} ({kept})")
     show(f"\nR's functions: {r_code()}.")
     show(f"{result.verdict}{':' if result.disagreements else '.'}")
@@ -116,7 +114,7 @@ def doctor(*, all: bool = False) -> int:
             rows.append(_examined(engine_by_name(name), fit=all or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
     able = [name for name, state, *_ in rows if state == _WORKS]
-    rows += [_r_row(), _r_package_row(), *map(_package_row, _PACKAGES)]
+    rows += [*_r_rows(), *map(_package_row, _PACKAGES)]
     result = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
     show(frame_table("What is here", result.drop(columns="fix")))
     show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
@@ -155,22 +153,18 @@ def _examined(engine: Engine, *, fit: bool) -> _Row:
     return engine.name, _WORKS, f"{status.version}, {seconds}", ""
 
 
-def _r_row() -> _Row:
-    result, name = r_status(), "R through rpy2"
-    if not result.available:
-        return name, _MISSING, result.cause, result.remedy
-    return name, _WORKS, f"R {result.r_version}, rstan {result.rstan_version or 'missing'}", ""
-
-
-def _r_package_row() -> _Row:
-    """The R package that `library(pyhybrid)` loads; Python does without."""
-    found, name = r_status().package_version, "R package pyhybrid"
-    if not found:
-        return name, _MISSING, "not installed; Python does without", ""
-    if found != pyhybrid.__version__:
-        remedy = f"R CMD INSTALL on a checkout of pyhybrid {pyhybrid.__version__}"
-        return name, "another version", f"{found}, and this is {pyhybrid.__version__}", remedy
-    return name, _WORKS, found, ""
+def _r_rows() -> list[_Row]:
+    """R, and the R package that `library(pyhybrid)` loads; Python does without."""
+    r, name, own = r_status(), "R package pyhybrid", pyhybrid.__version__
+    about = f"R {r.r_version}, rstan {r.rstan_version or 'missing'}"
+    rows = [("R through rpy2", _WORKS, about, "") if r.available
+            else ("R through rpy2", _MISSING, r.cause, r.remedy)]  # fmt: skip
+    if not r.package_version:
+        return [*rows, (name, _MISSING, "not installed; Python does without", "")]
+    if r.package_version != own:
+        remedy = f"R CMD INSTALL on a checkout of pyhybrid {own}"
+        return [*rows, (name, "another version", f"{r.package_version}, and this is {own}", remedy)]
+    return [*rows, (name, _WORKS, own, "")]
 
 
 def _package_row(name: str) -> _Row:

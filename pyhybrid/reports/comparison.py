@@ -7,19 +7,8 @@ from dataclasses import replace
 
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.conversions import epsilon_text
-from pyhybrid.reports import figures
+from pyhybrid.reports import figures, page
 from pyhybrid.reports.fits import bounds_section, convergence_section, reweighting_section
-from pyhybrid.reports.page import (
-    NOTHING,
-    Cell,
-    Section,
-    Table,
-    frame_table,
-    interval_text,
-    number_text,
-    render_page,
-    section,
-)
 from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
 from pyhybrid.studies.comparing import curve as curves
 from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison
@@ -40,14 +29,14 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     fitted = {name: r for name, r in releases.items() if r.fit is not None}
     alphas = {name: release.confidential.alpha for name, release in fitted.items()}
     parts = [
-        section(
+        page.section(
             "comparison", paragraphs=[[NOT_COVERED]], comparison=comparison,
             engines=list(dict.fromkeys(engines)),
         ),
         _charges(comparison),
     ]  # fmt: skip
     if fitted:
-        weights = section("comparison, weights", figures=[figures.plot_weights(alphas)])
+        weights = page.section("comparison, weights", figures=[figures.plot_weights(alphas)])
         parts += [bounds_section("comparison, bounds", fitted), weights]
     parts += [
         reweighting_section(f"Re-weighting: {name}", release.reweighted)
@@ -60,33 +49,33 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
     folded = (replace(part, folded=True) for part in parts)
     sections = [comparison_verdict(comparison), _estimates(comparison), *folded]
     title = f"Comparison of mechanisms: {comparison.outcome}"
-    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
+    return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
 
 
-def _charges(comparison: Comparison) -> Section:
+def _charges(comparison: Comparison) -> page.Section:
     names = ["mechanism", "epsilon", "accounting", "delta", "lipschitz_bound", "efficiency",
              "effective_sample_size", "refits"]  # fmt: skip
     charges = [release.charge for release in comparison.releases.values()]
     shown = comparison.table[names].assign(epsilon=comparison.table["epsilon"].map(epsilon_text))
     shown["kind"] = [f"{c.kind}, {c.relation} {c.protected}" for c in charges]
-    return section(
-        "comparison, charges", tables=[frame_table(shown)], sets=charges[-1].n_synthetic,
+    return page.section(
+        "comparison, charges", tables=[page.frame_table(shown)], sets=charges[-1].n_synthetic,
         draws=charges[-1].n_draws_released,
     )  # fmt: skip
 
 
-def _estimates(comparison: Comparison) -> Section:
+def _estimates(comparison: Comparison) -> page.Section:
     table = comparison.estimates.replace({"statistic": _NAMES})
     names = list(table["statistic"].unique())
     by_source = table.set_index(["source", "statistic"])
     rows = [
-        [source, *(interval_text(by_source.loc[(source, name)]) for name in names)]
+        [source, *(page.interval_text(by_source.loc[(source, name)]) for name in names)]
         for source in (DATA, *comparison.releases)
     ]
-    return section(
+    return page.section(
         "comparison, estimates",
         figures=[figures.plot_intervals(table, reference=DATA)],
-        tables=[Table(header=["Source", *names], rows=rows, numbers=True)],
+        tables=[page.Table(header=["Source", *names], rows=rows, numbers=True)],
         outcome=comparison.outcome,
     )
 
@@ -103,17 +92,17 @@ def curve_report(curve: curves.RiskUtilityCurve, facts: Sequence[str] = ()) -> s
     """Return the report as one HTML file without scripts or references, `facts` below its title.
     Confidential."""
     shown = curve.table.assign(epsilon=curve.table["epsilon"].map(epsilon_text))
-    rows: list[list[Cell]] = [
-        [judged_cell(name, row[name]) if name == "max_ecdf" else number_text(row[name])
+    rows: list[list[page.Cell]] = [
+        [judged_cell(name, row[name]) if name == "max_ecdf" else page.number_text(row[name])
          for name in _COLUMNS]
         for _, row in shown.iterrows()
     ]  # fmt: skip
-    table = Table(header=list(_COLUMNS.values()), rows=rows, numbers=True)
+    table = page.Table(header=list(_COLUMNS.values()), rows=rows, numbers=True)
     about = [[curves.NOT_COVERED]]
     sections = [
         curve_verdict(curve),
-        section("curve", figures=[figures.plot_curve(curve.table)], paragraphs=about),
-        section("curve, points", tables=[table], curve=curve, epsilon=EPSILON_OF_CURVE),
+        page.section("curve", figures=[figures.plot_curve(curve.table)], paragraphs=about),
+        page.section("curve, points", tables=[table], curve=curve, epsilon=EPSILON_OF_CURVE),
     ]
     title = f"Risk and utility: {curve.outcome}"
-    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
+    return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)

@@ -78,9 +78,8 @@ def plot_bounds(
         ax.fill_betweenx(grid, place - half, place + half, color=draw.COLORS[place % 6], alpha=0.45)
         low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
         ax.plot([place, place], [low, high], color=draw.INK, linewidth=3, solid_capstyle="butt")
-        ax.plot(
-            [place], [middle], "o", color="white", mec=draw.INK, ms=5, label="median and quartiles"
-        )
+        dot: dict[str, Any] = {"color": "white", "mec": draw.INK, "ms": 5}
+        ax.plot([place], [middle], "o", label="median and quartiles", **dot)
         if key in marked:
             ends = [place - 0.42, place + 0.42]
             ax.plot(ends, [marked[key]] * 2, label="overall bound Δ", **draw.RULE)
@@ -157,55 +156,51 @@ def plot_distributions(
     truth = draw.finite(data)
     parts = {key: [draw.finite(values) for values in sets] for key, sets in synthetic.items()}
     pooled = np.concatenate([truth, *(values for sets in parts.values() for values in sets)])
-    if discrete:
-        return _draw_frequencies(truth, parts, pooled, scale, draw.plain(label))
-    grid = np.linspace(pooled.min(), pooled.max(), _GRID)
-    panels = draw.new_panels(7, 3.6, columns=2)
-    kinds = {"density": _density, "distribution function": _distribution}
-    for ax, (kind, curve) in zip(panels, kinds.items(), strict=True):
-        ax.plot(grid, curve(truth, grid), color=draw.INK, linewidth=2, label="data")
-        for place, (key, sets) in enumerate(parts.items()):
-            curves = np.array([curve(values, grid) for values in sets])
-            _band(ax, grid, curves, key, 0.0, **draw.STYLES[place % 6])
-        ax.set(xlabel=draw.plain(label), ylabel=kind)
-    return draw.finish(panels[0])
-
-
-def _draw_frequencies(
-    truth: FloatArray, parts: Mapping[str, Any], pooled: FloatArray, scale: str, label: str
-) -> Figure:
-    low, high = pooled.min(), pooled.max()
+    low, high, label, floor = pooled.min(), pooled.max(), draw.plain(label), 0.0
+    if not discrete:
+        grid = np.linspace(low, high, _GRID)
+        panels = draw.new_panels(7, 3.6, columns=2)
+        kinds = {"density": _density, "distribution function": _distribution}
+        for ax, (kind, curve) in zip(panels, kinds.items(), strict=True):
+            ax.plot(grid, curve(truth, grid), color=draw.INK, linewidth=2, label="data")
+            _bands(ax, grid, parts, lambda values, of=curve: of(values, grid), floor, {})
+            ax.set(xlabel=label, ylabel=kind)
+        return draw.finish(panels[0])
     step = 1.0 if high - low <= 100 else np.ceil((high - low + 1) / 60)
     edges = np.arange(low, high + step + 1, step) - 0.5
     floor = 0.5 / truth.size if scale == "log" else 0.0
     ax = draw.new_panels(7, 3.9)[0]
-    ax.stairs(
-        _shares(truth, edges), edges, baseline=floor, fill=True, color=draw.PALE, label="data"
-    )
-    for place, (key, sets) in enumerate(parts.items()):
-        shares = np.array([_shares(values, edges) for values in sets])
-        style = {**draw.STYLES[place % 6], "marker": draw.MARKERS[place % 6], "markersize": 3}
-        _band(ax, (edges[1:] + edges[:-1]) / 2, shares, key, floor, **style)
+
+    def shares(values: FloatArray) -> Any:
+        return np.histogram(values, edges)[0] / values.size
+
+    bars = {"fill": True, "color": draw.PALE, "label": "data"}
+    ax.stairs(shares(truth), edges, baseline=floor, **bars)
+    _bands(ax, (edges[1:] + edges[:-1]) / 2, parts, shares, floor, {"markersize": 3})
     ax.locator_params(axis="x", integer=True)
     kind = "relative frequency" if step == 1 else f"share per {step:,.10g} values"
     ax.set(xlabel=label, ylabel=f"{kind} ({scale} scale)", yscale=scale, ylim=(floor, None))
     return draw.finish(ax)
 
 
-def _band(ax: Any, x: FloatArray, curves: FloatArray, key: str, floor: float, **style: Any) -> None:
-    """Mean of `curves` (m, len(x)) as a line, their range as a band; nothing below `floor`."""
-    mean, low, high = curves.mean(axis=0), curves.min(axis=0), curves.max(axis=0)
-    sets = "1 set" if len(curves) == 1 else f"mean and range of {len(curves)} sets"
-    ax.plot(x, np.where(mean >= floor, mean, np.nan), label=f"{draw.plain(key)}, {sets}", **style)
-    shade = {"color": style["color"], "alpha": 0.3}
-    if "marker" in style:
-        ax.vlines(x, np.maximum(low, floor), np.maximum(high, floor), linewidth=4, **shade)
-    else:
-        ax.fill_between(x, low, high, linewidth=0, **shade)
-
-
-def _shares(values: FloatArray, edges: FloatArray) -> Any:
-    return np.histogram(values, edges)[0] / values.size
+def _bands(
+    ax: Any, x: FloatArray, parts: Mapping[str, Any], curve: Any, floor: float, points: Any
+) -> None:
+    """By mechanism the mean over the sets of their curves as a line, and their range as a band, or
+    as lines beside `points`; nothing below `floor`."""
+    for place, (key, sets) in enumerate(parts.items()):
+        style = {**draw.STYLES[place % 6], **points}
+        style |= {"marker": draw.MARKERS[place % 6]} if points else {}
+        curves = np.array([curve(values) for values in sets])
+        mean, low, high = curves.mean(axis=0), curves.min(axis=0), curves.max(axis=0)
+        what = "1 set" if len(curves) == 1 else f"mean and range of {len(curves)} sets"
+        label = f"{draw.plain(key)}, {what}"
+        ax.plot(x, np.where(mean >= floor, mean, np.nan), label=label, **style)
+        ends, shade = np.maximum([low, high], floor), {"color": style["color"], "alpha": 0.3}
+        if points:
+            ax.vlines(x, *ends, linewidth=4, **shade)
+        else:
+            ax.fill_between(x, *ends, linewidth=0, **shade)
 
 
 def _density(values: FloatArray, grid: FloatArray) -> FloatArray:
@@ -241,31 +236,31 @@ def plot_bound_against_weight(
     fits = [*([] if before is None else [before]), (alpha, by_record, overall)]
     panels = draw.new_panels(5.2 if before is None else 7, 3.7, columns=len(fits), sharey=True)
     titles = [""] if before is None else ["before re-weighting", "after re-weighting"]
-    for ax, title, (weights, bounds, bound) in zip(panels, titles, fits, strict=True):
-        _bound_panel(ax, weights, bounds, bound)
+    for ax, title, (given, by_fit, bound) in zip(panels, titles, fits, strict=True):
+        bounds = np.asarray(by_fit, dtype=np.float64)
+        weights = np.asarray(given, dtype=np.float64)[np.isfinite(bounds)]
+        _tied_scatter(ax, weights, draw.finite(bounds))
+        _smooth(ax, weights, draw.finite(bounds))
+        ax.axhline(bound, label="overall bound Δ", **draw.RULE)
+        ax.text(0, bound, f"{bound:.2f}", **draw.NUMBER)
+        ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
         draw.title(ax, title)
     panels[0].set(ylim=(0, None), ylabel=_BY_RECORD)
     return draw.finish(panels[0])
 
 
-def _bound_panel(ax: Any, alpha: npt.ArrayLike, by_record: npt.ArrayLike, overall: float) -> None:
-    bounds = np.asarray(by_record, dtype=np.float64)
-    weights = np.asarray(alpha, dtype=np.float64)[np.isfinite(bounds)]
-    bounds = draw.finite(bounds)
-    _tied_scatter(ax, weights, bounds)
+def _smooth(ax: Any, weights: FloatArray, bounds: FloatArray) -> None:
     place = np.minimum((100 * weights).astype(np.intp), 99)
     counts = np.bincount(place)
-    if (counts > 0).sum() >= 4:
-        from statsmodels.nonparametric.smoothers_lowess import lowess
+    if (counts > 0).sum() < 4:
+        return
+    from statsmodels.nonparametric.smoothers_lowess import lowess
 
-        x, y = (np.bincount(place, v)[counts > 0] / counts[counts > 0] for v in (weights, bounds))
-        smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
-        gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
-        curve = np.insert(smooth, gaps, np.nan, axis=1)
-        ax.plot(*curve, color=draw.COLORS[1], linewidth=1.8, label="smooth")
-    ax.axhline(overall, label="overall bound Δ", **draw.RULE)
-    ax.text(0, overall, f"{overall:.2f}", **draw.NUMBER)
-    ax.set(xlim=(-0.03, 1.03), xlabel="record weight α", ymargin=0.1)
+    x, y = (np.bincount(place, v)[counts > 0] / counts[counts > 0] for v in (weights, bounds))
+    smooth = lowess(y, x, frac=max(0.3, 4 / x.size), it=0).T
+    gaps = 1 + np.flatnonzero(np.diff(np.flatnonzero(counts)) > 5)  # no line without records
+    curve = np.insert(smooth, gaps, np.nan, axis=1)
+    ax.plot(*curve, color=draw.COLORS[1], linewidth=1.8, label="smooth")
 
 
 def _tied_scatter(ax: Any, x: FloatArray, y: FloatArray) -> None:
@@ -482,18 +477,14 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
     step = max(1, -(-top // 40))
     edges = np.arange(0, top + 2 * step, step) - 0.5
     shown = np.minimum(groups.n_matches, edges[-1] - 0.5)
-    below = np.zeros(edges.size - 1)
-    for name, color in _SUBGROUPS.items():
-        counts = np.histogram(shown[groups.by_record == name], edges)[0]
-        centers = (edges[1:] + edges[:-1]) / 2
-        left.bar(centers, counts, width=step, bottom=below, color=color, label=f"{name} risk")
-        below = below + counts
+    parts = [shown[groups.by_record == name] for name in _SUBGROUPS]
+    labels, colors = [f"{name} risk" for name in _SUBGROUPS], list(_SUBGROUPS.values())
+    left.hist(parts, bins=edges, stacked=True, color=colors, label=labels)
     left.axvline(groups.k0 - 0.5, color=draw.INK, linestyle="--", linewidth=1.2)
     left.set(xlabel=f"other records that match on all keys ({top}+ at the end)", ylabel="records")
     left.locator_params(axis="x", integer=True)
     table = groups.table
-    colors = [_SUBGROUPS[name] for name in table["subgroup"]]
-    bars = right.bar(table["subgroup"], table["share"], color=colors)
+    bars = right.bar(table["subgroup"], table["share"], color=table["subgroup"].map(_SUBGROUPS))
     right.bar_label(bars, [f"{n:,}" for n in table["records"]], fontsize=draw.TEXT - 1)
     right.set(xlabel="risk subgroup", ylabel="share of records", ymargin=0.12)
     return draw.finish(left)

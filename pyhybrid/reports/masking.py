@@ -6,27 +6,16 @@ from dataclasses import replace
 
 import pandas as pd
 
+from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking import MaskedRelease, RiskSubgroups, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
-from pyhybrid.reports import figures
+from pyhybrid.reports import figures, page
 from pyhybrid.reports.columns import column_section
 from pyhybrid.reports.fits import convergence_section
 from pyhybrid.reports.measures import model_section
-from pyhybrid.reports.page import (
-    Section,
-    Table,
-    facts_of_table,
-    frame_table,
-    meanings,
-    number_text,
-    render_page,
-    section,
-    sentence,
-    sets_in_words,
-)
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise
@@ -72,13 +61,13 @@ def mask_report(
         *([] if subgroups is None else [_subgroups(subgroups)]),
         _keys(release, data),
         *([convergence_section(chains, of="the association model")] if chains else []),
-        section("mask, statement", bullets=masks, method=release.statement.method),
+        page.section("mask, statement", bullets=masks, method=release.statement.method),
     ]
     facts = [
-        *facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
-        sets_in_words(len(release.synthetic)), "no epsilon",
+        *page.facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
+        number_of(len(release.synthetic), "synthetic set"), "no epsilon",
     ]  # fmt: skip
-    return render_page("Masked release", sections, confidential=True, facts=facts)
+    return page.render_page("Masked release", sections, confidential=True, facts=facts)
 
 
 def mask_verdict(
@@ -86,7 +75,7 @@ def mask_verdict(
     before: MatchingRisk,
     after: MatchingRisk,
     utility: ModelUtility | None = None,
-) -> Section:
+) -> page.Section:
     """What the masks take from an intruder, what they change, and what an analysis keeps."""
     judged = {}
     if utility is not None:
@@ -97,7 +86,7 @@ def mask_verdict(
     values = {"was": naming_share(before), "now": naming_share(after)}
     changed = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     said = {
-        "Risk. ": sentence("verdict of a mask", "risk", **values),
+        "Risk. ": page.sentence("verdict of a mask", "risk", **values),
         "Changed. ": f"Records that keep their own value: {changed}.",
     }
     wrong = [
@@ -107,7 +96,7 @@ def mask_verdict(
     return in_short("verdict of a mask", judged, wrong, said, **values)
 
 
-def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
+def _risk(before: MatchingRisk, after: MatchingRisk) -> page.Section:
     values = {
         "records identified correctly, share": [*map(naming_share, (before, after))],
         **{title: [getattr(risk, name) for risk in (before, after)] for name, title in {
@@ -115,26 +104,26 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> Section:
             "true_match_rate": "true match rate", "false_match_rate": "false match rate",
             "n_no_match": "records without a match"}.items()},
     }  # fmt: skip
-    meaning = meanings("mask, matching").values()
-    rows = [[title, *map(number_text, pair), about]
+    meaning = page.meanings("mask, matching").values()
+    rows = [[title, *map(page.number_text, pair), about]
             for (title, pair), about in zip(values.items(), meaning, strict=True)]  # fmt: skip
     assert before.correct_by_record is not None
     assert after.correct_by_record is not None
     figure = figures.plot_match_risk(before.correct_by_record, after.correct_by_record)
-    table = Table(header=["", "data", "synthetic", "meaning"], rows=rows)
-    return section("mask, risk", figures=[figure], tables=[table], after=after)
+    table = page.Table(header=["", "data", "synthetic", "meaning"], rows=rows)
+    return page.section("mask, risk", figures=[figure], tables=[table], after=after)
 
 
-def _subgroups(groups: RiskSubgroups) -> Section:
+def _subgroups(groups: RiskSubgroups) -> page.Section:
     columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
     radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    return section(
+    return page.section(
         "mask, subgroups", figures=[figures.plot_subgroups(groups)],
-        tables=[frame_table(groups.table[columns])], groups=groups, radius=radius,
+        tables=[page.frame_table(groups.table[columns])], groups=groups, radius=radius,
     )  # fmt: skip
 
 
-def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
+def _keys(release: MaskedRelease, data: pd.DataFrame) -> page.Section:
     kinds, parts = release.settings["keys"], []
     for key in release.keys:
         sets = {"synthetic": [table[key] for table in release.synthetic]}
@@ -142,8 +131,8 @@ def _keys(release: MaskedRelease, data: pd.DataFrame) -> Section:
         levels = kinds[key] != "continuous"
         parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))
     rows = [[key, str(kinds[key]), f"{share:.3f}"] for key, share in release.unchanged.items()]
-    table = Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
-    return replace(section("mask, keys", tables=[table]), parts=parts)
+    table = page.Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
+    return replace(page.section("mask, keys", tables=[table]), parts=parts)
 
 
 def _in_order(column: pd.Series) -> pd.Series:

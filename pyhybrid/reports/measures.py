@@ -17,30 +17,8 @@ from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import DATA
 from pyhybrid.releases.release import Release
-from pyhybrid.reports import figures
+from pyhybrid.reports import figures, page, verdicts
 from pyhybrid.reports.columns import column_section
-from pyhybrid.reports.page import (
-    NOTHING,
-    Cell,
-    Marked,
-    Section,
-    Table,
-    frame_table,
-    interval_text,
-    number_text,
-    render_page,
-    rendered,
-    section,
-    sentence,
-)
-from pyhybrid.reports.verdicts import (
-    POOR,
-    is_number,
-    judged_cell,
-    measure_label,
-    risk_verdict,
-    utility_verdict,
-)
 
 _MOST_DRAWN, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 5, 15, 30, 30
 _ROWS, _SETS, _PERMUTATIONS = 4_000, 3, 10  # of a release: so its report costs seconds
@@ -50,15 +28,15 @@ _WITHIN = 0.1
 def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
     """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
     drawn, *estimates = _distributions(summary)
-    measures = section(
+    measures = page.section(
         "utility", tables=[measure_table(summary.overall())], n=summary.n, m=summary.n_sets
     )
     models = [model_section(fit, "Inference") for fit in summary.models]
     folded = [measures, *estimates, _propensities(summary), *models]
-    sections = [utility_verdict(summary), drawn, _pairs(summary),
+    sections = [verdicts.utility_verdict(summary), drawn, _pairs(summary),
                 *(replace(part, folded=True) for part in folded)]  # fmt: skip
     title = "Utility of synthetic data"
-    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
+    return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
 
 
 def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
@@ -74,15 +52,15 @@ def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
         "lacking": correct is None,
     }
     sections = [
-        risk_verdict(summary),
-        section("risk", tables=[measure_table(summary.overall())], **values),
-        section("risk by record", figures=[figure], **values),
+        verdicts.risk_verdict(summary),
+        page.section("risk", tables=[measure_table(summary.overall())], **values),
+        page.section("risk by record", figures=[figure], **values),
     ]
     title = "Disclosure risk of synthetic data"
-    return render_page(title, sections, confidential=True, advice=NOTHING, facts=facts)
+    return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
 
 
-def measures_section(release: Release, data: pd.DataFrame) -> Section:
+def measures_section(release: Release, data: pd.DataFrame) -> page.Section:
     """Risk and utility of a release, whose tables hold all columns of the data, from at most 4,000
     records and 3 sets; its bullet names what is POOR."""
     hidden = {*release.decisions.drop, *release.decisions.ids, *release.synthesized}
@@ -91,7 +69,7 @@ def measures_section(release: Release, data: pd.DataFrame) -> Section:
     rows = np.sort(np.random.default_rng(1).choice(n, min(n, _ROWS), replace=False))
     real = data[columns].iloc[rows]
     sets = [table[columns].iloc[rows] for table in release.synthetic[:_SETS]]
-    near = [name for name in release.synthesized if is_number(real[name])]
+    near = [name for name in release.synthesized if verdicts.is_number(real[name])]
     tables, left_out = [], []
     try:
         risk = risk_summary(
@@ -104,84 +82,86 @@ def measures_section(release: Release, data: pd.DataFrame) -> Section:
     except InvalidInput as error:
         left_out.append([f"Not computed: {error}."])
     poor = [str(row[0]) for table in tables for row in table.rows
-            if isinstance(row[1], Marked) and row[1].word == POOR]  # fmt: skip
-    shown = section(
-        "risk and utility", bullets=rendered("risk and utility", "wrong", poor=poor),
+            if isinstance(row[1], page.Marked) and row[1].word == verdicts.POOR]  # fmt: skip
+    shown = page.section(
+        "risk and utility", bullets=page.rendered("risk and utility", "wrong", poor=poor),
         tables=tables, synthesized=release.synthesized, kept=kept,
         within=100 * _WITHIN, rows=len(rows), sets=len(sets), fewer=len(rows) < n,
     )  # fmt: skip
     return replace(shown, paragraphs=[*shown.paragraphs, *left_out])
 
 
-def measure_table(overall: Mapping[str, float], caption: str = "") -> Table:
+def measure_table(overall: Mapping[str, float], caption: str = "") -> page.Table:
     """A row for each measure, with both ends of its scale and its meaning."""
     about = {MEASURES[name.split(",")[0]].about for name in overall}
     ends = {"utility": ("As good as the data", "Useless"), "risk": ("No risk", "Data as they are")}
-    rows: list[list[Cell]] = []
+    rows: list[list[page.Cell]] = []
     for name, value in overall.items():
         measure = MEASURES[name.split(",")[0]]
         text = f"{measure.definition} Range: {measure.range}; {measure.direction}."
-        cell = judged_cell(name, value)
-        rows.append([measure_label(name), cell, measure.at_best, measure.at_worst, text])
+        cell = verdicts.judged_cell(name, value)
+        rows.append([verdicts.measure_label(name), cell, measure.at_best, measure.at_worst, text])
     header = ["Measure", "Synthetic", *ends[about.pop()], "What it is"]
-    return Table(caption=caption or sentence("utility", "table"), header=header, rows=rows)
+    return page.Table(
+        caption=caption or page.sentence("utility", "table"), header=header, rows=rows
+    )
 
 
-def _distributions(summary: UtilitySummary) -> list[Section]:
+def _distributions(summary: UtilitySummary) -> list[page.Section]:
     """The columns of numbers that changed, the worst first and drawn, and their estimates."""
     distances, tables = summary.columns.distances, summary.tables
     if distances.empty:
-        return [section("columns", same=[])]
+        return [page.section("columns", same=[])]
     changed = (distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])
     same = [str(name) for name in distances["column"][~changed]]
     if not changed.any():
-        return [section("columns", same=same)]
+        return [page.section("columns", same=same)]
     worst = distances[changed].sort_values("max_ecdf", ascending=False, kind="stable")
     names = list(worst["column"])[:_MOST_DRAWN]
     header = ["Column", "max-ECDF", "avg-ECDF", "missing, data", "missing, synthetic"]
-    rows: list[list[Cell]] = [
-        [str(row[0]), judged_cell("max_ecdf", row[1]), *map(number_text, row[2:])]
+    rows: list[list[page.Cell]] = [
+        [str(row[0]), verdicts.judged_cell("max_ecdf", row[1]), *map(page.number_text, row[2:])]
         for row in worst.head(_MOST_COLUMNS).to_numpy().tolist()
     ]
     drawn = [
         column_section(name, tables.real[name], {"synthetic": [t[name] for t in tables.synthetic]})
         for name in names
     ]
-    table = Table(header=header, rows=rows, numbers=True)
-    columns = section("columns", tables=[table], same=same)
+    table = page.Table(header=header, rows=rows, numbers=True)
+    columns = page.section("columns", tables=[table], same=same)
     chosen = summary.columns.estimates
     chosen = chosen[chosen["column"].isin(names)]
     titles = chosen["column"] + "\n" + chosen["statistic"]
     intervals = figures.plot_intervals(chosen.assign(statistic=titles), reference=DATA)
     return [
         replace(columns, parts=[replace(part, level=3) for part in drawn]),
-        section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
+        page.section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
     ]
 
 
-def _propensities(summary: UtilitySummary) -> Section:
+def _propensities(summary: UtilitySummary) -> page.Section:
     parts = {"logistic regression": summary.logistic, "classification tree": summary.cart}
     columns = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "null"]
     sets = pd.concat({name: part.by_set[columns] for name, part in parts.items()})
     shown = sets.rename_axis(["classifier", "set"]).reset_index()
-    return section("propensities", tables=[frame_table(shown)])
+    return page.section("propensities", tables=[page.frame_table(shown)])
 
 
-def _pairs(summary: UtilitySummary) -> Section:
+def _pairs(summary: UtilitySummary) -> page.Section:
     tables = summary.one_and_two_way
     shown = tables.one_way.sort_values("ratio", ascending=False)["column"][:_MOST_COLUMNS]
     names = [name for name in tables.one_way["column"] if name in set(shown)]
     pairs = tables.two_way.head(_MOST_PAIRS)[["first", "second", "ratio", "total_variation"]]
     pairs = pairs[pairs["total_variation"] > 0]
-    return section(
+    return page.section(
         "pairs",
         figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
-        tables=[frame_table(pairs)] if len(pairs) else [],
+        tables=[page.frame_table(pairs)] if len(pairs) else [],
         measure=MEASURES["table_ratio"],
     )
 
 
-def model_section(fit: ModelUtility, heading: str) -> Section:
+def model_section(fit: ModelUtility, heading: str) -> page.Section:
     """Forest plot and table of an analyst's model: coefficients of data and sets, their overlap and
     standardized difference."""
     varied = fit.table[fit.table["upper"] > fit.table["lower"]].rename(index=plain_term)
@@ -189,17 +169,17 @@ def model_section(fit: ModelUtility, heading: str) -> Section:
     rows = [
         [
             plain_term(term),
-            interval_text(row, ""),
-            interval_text(row, "synthetic_"),
-            judged_cell("interval_overlap", row["interval_overlap"]),
-            judged_cell("standardised_difference", row["standardised_difference"]),
+            page.interval_text(row, ""),
+            page.interval_text(row, "synthetic_"),
+            verdicts.judged_cell("interval_overlap", row["interval_overlap"]),
+            verdicts.judged_cell("standardised_difference", row["standardised_difference"]),
         ]
         for term, row in fit.table.iterrows()
     ]
     header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardized difference"]
     data, *sets = (f"{n:,}" for n in fit.n_used)
-    return section(
-        "model", figures=drawn, tables=[Table(header=header, rows=rows, numbers=True)],
+    return page.section(
+        "model", figures=drawn, tables=[page.Table(header=header, rows=rows, numbers=True)],
         heading=heading, fit=fit, formula=plain_formula(fit.formula), data=data, sets=sets,
         rule=fit.rule.replace("_", " "), alike=set(sets) == {data}, terms=len(varied),
     )  # fmt: skip

@@ -33,11 +33,9 @@ def notebook_names() -> list[str]:
 def find_notebook(name: str) -> Path:
     """The file of a notebook by its name or its number: ``02_reweighting``, ``2``, ``02``."""
     names = notebook_names()
-    number = name.zfill(2) if name.isdigit() else ""
-    named = [each for each in names if each == name or (number and each.startswith(f"{number}_"))]
-    if not named:
-        raise InvalidInput(f"notebook must be one of {', '.join(names)}: found {name!r}")
-    return _folder() / f"{named[0]}.ipynb"
+    numbers = {each[:2].lstrip("0"): each for each in names}
+    named = check_choice(numbers.get(name.lstrip("0"), name), "notebook", names)
+    return _folder() / f"{named}.ipynb"
 
 
 def render_notebook(
@@ -68,12 +66,12 @@ def render_notebook(
         if progress is not None:
             total, done = len(notebook.cells), iter(range(1, len(notebook.cells) + 1))
             client.on_cell_complete = lambda **_: progress(source.stem, next(done), total)
+        failures = nbclient.exceptions.CellExecutionError, nbclient.exceptions.DeadKernelError
         try:
             client.execute(env={**_CALM, **os.environ, "PYHYBRID_SIZE": size})
-        except nbclient.exceptions.CellExecutionError as error:
-            raise NotebookFailed(f"{source.name}: {error.ename}: {error.evalue}") from None
-        except nbclient.exceptions.DeadKernelError as error:
-            raise NotebookFailed(f"{source.name}: {error}") from None
+        except failures as error:
+            why = f"{error.ename}: {error.evalue}" if isinstance(error, failures[0]) else error
+            raise NotebookFailed(f"{source.name}: {why}") from None
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)

@@ -43,13 +43,6 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     numbers: bool = False
 
-    @property
-    def listed(self) -> bool:
-        """True if a phone shows rows as lists: text, and marked cells, not to be cut off."""
-        return not self.numbers or any(
-            isinstance(cell, Marked) for row in self.rows for cell in row
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
@@ -142,11 +135,6 @@ def facts_of_table(table: str, n_records: int, n_columns: int | None = None) -> 
     name, columns = f"{table}: " if table else "", f", {n_columns} columns" if n_columns else ""
     today = datetime.datetime.now(tz=datetime.timezone.utc).date()
     return [today.isoformat(), f"{name}{n_records:,} records{columns}"]
-
-
-def sets_in_words(number: int) -> str:
-    """``1 synthetic set``, ``3 synthetic sets``."""
-    return f"{number} synthetic {'sets' if number > 1 else 'set'}"
 
 
 def filled(template: str, **values: Any) -> str:

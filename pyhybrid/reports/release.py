@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid
+from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
@@ -19,50 +20,10 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports import figures
+from pyhybrid.reports import columns as by_column
+from pyhybrid.reports import figures, fits, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.columns import (
-    column_section,
-    damaged_pairs,
-    pair_ratios,
-    pairs_section,
-    small_figure,
-)
-from pyhybrid.reports.fits import (
-    bounds_by_weight,
-    bounds_section,
-    convergence_section,
-    estimates_section,
-    exact_section,
-    reweighting_section,
-    told_section,
-)
 from pyhybrid.reports.measures import measures_section
-from pyhybrid.reports.page import (
-    Card,
-    Marked,
-    Section,
-    Table,
-    facts_of_table,
-    folded,
-    frame_table,
-    meanings,
-    number_text,
-    picture_of,
-    render_page,
-    section,
-    sentence,
-    sets_in_words,
-    setting_text,
-)
-from pyhybrid.reports.verdicts import (
-    Judged,
-    judged_columns,
-    judged_table,
-    limits_text,
-    verdict_section,
-    worst_word,
-)
 
 _SETS = 3
 _FEW = 6  # columns whose cards show values
@@ -108,32 +69,36 @@ def release_report(
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
     bounds and data, but not the seed. `title` names the step of a sequence, `table` the file."""
     release = beside_data(release, data)
-    judged, ratios = judged_columns(release, data), pair_ratios(release, data)
+    judged, ratios = verdicts.judged_columns(release, data), by_column.pair_ratios(release, data)
     measured = measures_section(release, data)
-    top = verdict_section(release, judged, [*damaged_pairs(ratios), *measured.bullets])
-    limits = limits_text(measure.measure for own in judged.values() for measure in own)
-    about = sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
+    top = verdicts.verdict_section(
+        release, judged, [*by_column.damaged_pairs(ratios), *measured.bullets]
+    )
+    limits = verdicts.limits_text(measure.measure for own in judged.values() for measure in own)
+    about = page.sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
     made_by = release.charge.mechanism
     columns = [
-        column_section(name, data[name], {made_by: [t[name] for t in release.synthetic]})
+        by_column.column_section(name, data[name], {made_by: [t[name] for t in release.synthetic]})
         for name in release.synthesized
     ]
-    marks = [Section(tables=[judged_table(judged, "Column", {})])] if judged else []
-    charged = [charge_section(release), *told_section(release), *_fitted(release)]
+    marks = [page.Section(tables=[verdicts.judged_table(judged, "Column", {})])] if judged else []
+    charged = [charge_section(release), *fits.told_section(release), *_fitted(release)]
     made = [*_steps(release), *_convergence(release), _made(release)]
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
         *_relations(release),
-        *pairs_section(ratios),
-        folded("Each column", [*marks, *columns]),
-        *(replace(part, folded=True) for part in estimates_section(release)),
+        *by_column.pairs_section(ratios),
+        page.folded("Each column", [*marks, *columns]),
+        *(replace(part, folded=True) for part in fits.estimates_section(release)),
         replace(measured, bullets=(), folded=True),
-        folded("Privacy charge and single records", charged),
-        replace(section("statement"), folded=True, markdown=unescape(release.statement)),
-        folded("How it was made", made),
+        page.folded("Privacy charge and single records", charged),
+        replace(page.section("statement"), folded=True, markdown=unescape(release.statement)),
+        page.folded("How it was made", made),
     ]
-    return render_page(title, sections, confidential=True, facts=facts_of(release, data, table))
+    return page.render_page(
+        title, sections, confidential=True, facts=facts_of(release, data, table)
+    )
 
 
 def beside_data(release: Release, data: pd.DataFrame) -> Release:
@@ -150,15 +115,17 @@ def beside_data(release: Release, data: pd.DataFrame) -> Release:
     return replace(release, synthetic=[joined(data, table) for table in tables])
 
 
-def _relations(release: Release) -> list[Section]:
+def _relations(release: Release) -> list[page.Section]:
     """How many records, and synthetic rows, keep each declared relation."""
     kept = {} if release.origin is None else release.origin.relations
     rows = [[text, f"{of_data:.1%}", f"{of_rows:.1%}"] for text, (of_data, of_rows) in kept.items()]
     header = ("relation", "records that keep it", "synthetic rows")
-    return [section("relations", tables=[Table(header=header, rows=rows)])] if rows else []
+    return (
+        [page.section("relations", tables=[page.Table(header=header, rows=rows)])] if rows else []
+    )
 
 
-def _fitted(release: Release) -> list[Section]:
+def _fitted(release: Release) -> list[page.Section]:
     """Bounds and weights of a fitted release, and how they were found."""
     kept = release.confidential
     if not kept.alpha.size:
@@ -168,31 +135,31 @@ def _fitted(release: Release) -> list[Section]:
     name = release.charge.mechanism
     figure = figures.plot_weights({name: kept.alpha})
     sections = [
-        bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
-        section("weights", figures=[figure, bounds_by_weight(release)], alpha=kept.alpha,
+        fits.bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
+        page.section("weights", figures=[figure, fits.bounds_by_weight(release)], alpha=kept.alpha,
                 mechanism=name),
     ]  # fmt: skip
     if release.reweighted is not None:
-        sections.append(reweighting_section("Re-weighting", release.reweighted))
+        sections.append(fits.reweighting_section("Re-weighting", release.reweighted))
     return sections
 
 
-def _convergence(release: Release) -> list[Section]:
+def _convergence(release: Release) -> list[page.Section]:
     found = release.diagnostics
     if release.fit is not None and release.fit.exact is not None:
-        return [exact_section(release.fit.exact)]
-    return [] if found is None else [convergence_section({release.charge.mechanism: found})]
+        return [fits.exact_section(release.fit.exact)]
+    return [] if found is None else [fits.convergence_section({release.charge.mechanism: found})]
 
 
-def _made(release: Release) -> Section:
+def _made(release: Release) -> page.Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
-        **{name: setting_text(value) for name, value in release.settings.items()},
+        **{name: page.setting_text(value) for name, value in release.settings.items()},
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
-    said = [(name, value) for name, value in rows.items() if value != number_text(None)]
-    return section("provenance", tables=[Table(header=["What", "Value"], rows=said)])
+    said = [(name, value) for name, value in rows.items() if value != page.number_text(None)]
+    return page.section("provenance", tables=[page.Table(header=["What", "Value"], rows=said)])
 
 
 def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
@@ -204,21 +171,18 @@ def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
         "engine": f"{made.engine} {made.engine_version}",
         "program": f"stan/{made.program}.stan",
         "program sha256": made.program_sha256,
-        **{f.name: number_text(getattr(made.settings, f.name)) for f in fields(made.settings)},
+        **{f.name: page.number_text(getattr(made.settings, f.name)) for f in fields(made.settings)},
         "seconds": f"{made.seconds:.2f}",
         "notes": "; ".join(made.notes) or "none",
     }
 
 
-_OF_NOISE = {"delta", "rho"}
-
-
-def charge_section(release: Release) -> Section:
+def charge_section(release: Release) -> page.Section:
     """The table of the charge: what is of use for it, explained."""
     charge, fitted, stepped = release.charge, release.confidential.alpha.size > 0, release.parts
-    of_fits, about = meanings("charge of fits"), meanings("charge")
+    of_fits, about = page.meanings("charge of fits"), page.meanings("charge")
     if not fitted:
-        about |= meanings("charge of steps" if stepped else "charge without a fit")
+        about |= page.meanings("charge of steps" if stepped else "charge without a fit")
     if fitted or stepped:
         about |= of_fits
     if charge.accounting == "zcdp":
@@ -229,12 +193,14 @@ def charge_section(release: Release) -> Section:
     for field, text in about.items():
         value = getattr(charge, field)
         exact = field.startswith("epsilon") and value is not None
-        rows.append([field, str(value) if exact else number_text(value).replace("none", "–"), text])
+        rows.append(
+            [field, str(value) if exact else page.number_text(value).replace("none", "–"), text]
+        )
     header = ["Quantity", charge.mechanism, "What it is"]
-    return section("charges", tables=[Table(header=header, rows=rows)])
+    return page.section("charges", tables=[page.Table(header=header, rows=rows)])
 
 
-def _steps(release: Release) -> list[Section]:
+def _steps(release: Release) -> list[page.Section]:
     """The table of the steps, in their order; none of a release of one step."""
     rows = [
         {
@@ -247,7 +213,7 @@ def _steps(release: Release) -> list[Section]:
         }
         for columns, step in release.steps.items()
     ]  # fmt: skip
-    return [section("steps", tables=[frame_table(pd.DataFrame(rows))])] if rows else []
+    return [page.section("steps", tables=[page.frame_table(pd.DataFrame(rows))])] if rows else []
 
 
 # --- At a glance ----------------------------------------------------------------------------------
@@ -261,23 +227,23 @@ def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     models -= {"None", charge.mechanism}
     made = " and ".join(sorted(models)[:3])
     by = f"{made} by {charge.mechanism}" if made else charge.mechanism
-    known = [*facts_of_table(table, *data.shape), by]
-    return [*known, sets_in_words(charge.n_synthetic), f"{charge.cost}, {charge.kind}"]
+    known = [*page.facts_of_table(table, *data.shape), by]
+    return [*known, number_of(charge.n_synthetic, "synthetic set"), f"{charge.cost}, {charge.kind}"]
 
 
 def cards_of(
-    judged: Mapping[str, Sequence[Judged]], release: Release, data: pd.DataFrame
-) -> list[Card]:
+    judged: Mapping[str, Sequence[verdicts.Judged]], release: Release, data: pd.DataFrame
+) -> list[page.Card]:
     """A small picture of each column with the worst of its words."""
     few, alone = len(judged) <= _FEW, len(judged) == 1
     cards = []
     for column, measures in judged.items():
         sets = [table[column] for table in release.synthetic[:_SETS]]
-        figure = small_figure(data[column], sets, large=alone)
+        figure = by_column.small_figure(data[column], sets, large=alone)
         shown = measures if alone else measures[:few]
-        cards.append(Card(
-            name=column, place=list(data.columns).index(column), word=worst_word(measures),
-            picture=picture_of(figure, alt=sentence("at a glance", "alt", column=column)),
-            values=[(m.label, Marked(text=m.text, word=m.word)) for m in shown],
+        cards.append(page.Card(
+            name=column, place=list(data.columns).index(column), word=verdicts.worst_word(measures),
+            picture=page.picture_of(figure, alt=page.sentence("at a glance", "alt", column=column)),
+            values=[(m.label, page.Marked(text=m.text, word=m.word)) for m in shown],
         ))  # fmt: skip
     return cards

@@ -85,21 +85,13 @@ NAMED = [*POISSON, "unweighted"]
     ("visits,visits\n1,2\n", ["data.csv", *FORMULA], "'visits' occurs more than once"),
     *((text, ["data.csv", *FORMULA], "as many cells as the first one")
       for text in ("visits\n1\n2,3\n", "a,visits\n1,2,9\n1,2,9\n", "visits,x\n1,2\n\n3\n")),
-    (b"visits\n\xff\xfe\n", ["data.csv", *FORMULA], "byte 7: encoding='cp1252' reads"),
     ("visits\n1\n", ["data.doc", *FORMULA], "must end in .csv, .tsv, .txt, .parquet"),
     ("nothing\n1\n2\n", ["data.csv", *FORMULA], "outcome 'visits' must be a column"),
-    ("visits\n1\nNA\n3\n", ["data.csv", *FORMULA, *NAMED], "must not be missing: row 1"),
-    ("visits\n1\n3\n-2\n", ["data.csv", *FORMULA, *NAMED], "row 2 is negative"),
-    ("visits,d\n1,2024-01-01\n2,2024-01-02\n",
-     ["data.csv", "--formula", "d ~ visits", "--mechanism", "unweighted"],
-     "outcome 'd' must be numbers, text, logicals or categories: it holds dates"),
     ("visits,x\n,1\n2,1\n4,1\n", ["data.csv", *FORMULA, *NAMED],
      "or give the model missing=True"),
     ("visits,x,y\n1,,1\n2,1,2\n", ["data.csv", "--formula", "y ~ visits", "--formula", "x ~ visits",
      "--model", "normal:unit=2", "--model", "poisson:lower=0", "--mechanism", "unweighted"],
      "step 2: outcome 'x' must not be missing"),
-    ("visits,x\n1,1\n2,2\n4,3\n", ["data.csv", "--formula", "visits ~ x +", *NAMED], "not parse"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, *POISSON, "lipschitz:scale=nan"], "scale must be"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, *POISSON, "unweighted:scale=1"],
      "takes no scale"),
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
@@ -110,11 +102,10 @@ NAMED = [*POISSON, "unweighted"]
     ("visits\n1\n2\n", ["data.csv", *FORMULA, "--fit", "chains=2"], "leave out --fit"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
-    change: str | bytes | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
+    change: str | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
 ) -> None:
     if change is not None:
-        content = change if isinstance(change, bytes) else change.encode()
-        (tmp_path / arguments[0]).write_bytes(content)
+        (tmp_path / arguments[0]).write_text(change)
     assert message in refused("synthesize", *arguments, "--out", "out")
 
 
@@ -174,13 +165,6 @@ def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
     assert local.charge.kind == "asymptotic local"
     assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [20190] * 6
-
-
-def test_doctor_fits_and_says_so(run: Run) -> None:
-    code, out, _ = run("doctor")
-    assert code == 0
-    assert "embedded" in out
-    assert "engine='auto' uses" in out
 
 
 def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_doctor_says_each_repair_once(
     broken = ("rstan", "missing", "no rpy2", repair)
     monkeypatch.setattr(validation, "ENGINES", {"rstan": ""})
     monkeypatch.setattr(validation, "_examined", lambda *_, **__: broken)
-    monkeypatch.setattr(validation, "_r_row", lambda: ("R through rpy2", *broken[1:]))
+    monkeypatch.setattr(validation, "_r_rows", lambda: [("R through rpy2", *broken[1:])])
     assert validation.doctor() == 1
     said = capsys.readouterr().out
     assert said.count(repair) == 1
@@ -77,7 +77,7 @@ def test_doctor_looks_for_the_r_package(
     version = pyhybrid.__version__ if installed == "here" else installed
     status = RStatus(available=True, package_version=version)
     monkeypatch.setattr(validation, "r_status", lambda: status)
-    _, found, _, fix = validation._r_package_row()
+    _, found, _, fix = validation._r_rows()[1]
     assert found == state
     assert ("R CMD INSTALL" in fix) == (installed == "0.0.1")
 

@@ -1,12 +1,9 @@
 """`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, JSON, HTML, errors."""
 
-import contextlib
 import json
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,20 +44,6 @@ def test_utility_leaves_out_what_a_release_dropped(
     pd.read_csv("synthetic_1.csv").drop(columns="zip").to_csv("dropped.csv", index=False)
     assert run(["utility", "real.csv", "dropped.csv", "--permutations", "2"]) == 0
     assert "or not all sets have them: zip" in capsys.readouterr().err
-
-
-def test_utility_says_where_the_permutations_stand(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[tuple[str, int, int]] = []
-
-    @contextlib.contextmanager
-    def bars() -> Iterator[Any]:
-        yield lambda *step: said.append(step)
-
-    monkeypatch.setattr("pyhybrid.cli.measures.progress_bars", bars)
-    assert run(UTILITY) == 0
-    assert said == [("CART permutations", done, 4) for done in (1, 2, 3, 4)]
 
 
 def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

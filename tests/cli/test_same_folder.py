@@ -25,10 +25,6 @@ def _table() -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _one(df: pd.DataFrame) -> Any:
-    return ph.LipschitzWeighted(ph.Poisson("visits ~ sex")).release(df, n_synthetic=2, **OPTIONS)
-
-
 def _sequence(df: pd.DataFrame) -> Any:
     steps = [ph.LipschitzWeighted(ph.Poisson(text)) for text in ("doctor ~ 1", "visits ~ doctor")]
     return ph.SequentialSynthesis(steps).release(df, n_synthetic=2, **OPTIONS)
@@ -44,10 +40,6 @@ def _mask(df: pd.DataFrame) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[pd.DataFrame], Any], list[str]]] = {
-    "mechanism": (
-        _one, ["synthesize", "data.csv", "--formula", "visits ~ sex", "--model", "poisson",
-               "--mechanism", "lipschitz", *CHAINS]
-    ),
     "sequence": (
         _sequence,
         ["synthesize", "data.csv", "--formula", "doctor ~ 1", "--formula", "visits ~ doctor",

@@ -127,7 +127,8 @@ def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path)
     assert re.search(r"(visits|wage): [\w -]+[^\n]*POOR", shown)
 
 
-def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
+def test_a_draft_is_not_written_over_and_an_empty_one_not_at_all(run: Run, csv: Path) -> None:
+    """Seen: of one row a draft without a column, and options that drop all of them."""
     asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
     draft = csv.parent / "survey.types.json"
     draft.write_text("mine")
@@ -135,14 +136,10 @@ def test_a_draft_is_not_written_over(run: Run, csv: Path) -> None:
     assert draft.read_text() == "mine"
     run(*asked, "--overwrite")
     assert draft.read_text() != "mine"
-
-
-def test_an_empty_draft_is_not_written(run: Run, tmp_path: Path) -> None:
-    """Seen: of one row a draft without a column, and a next command that drops all of them."""
-    (tmp_path / "t.csv").write_text("age,owns\n7,no\n")
-    asked = ["synthesize", str(tmp_path / "t.csv"), "--epsilon", "4", "--out", str(tmp_path / "o")]
+    draft.unlink()
+    csv.write_text("age,owns\n7,no\n")
     assert "no column is left that can be synthesized: 'age': constant" in run(*asked)[2]
-    assert not [*tmp_path.glob("*.json")]
+    assert not draft.exists()
 
 
 def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path: Path) -> None:
@@ -247,7 +244,7 @@ def test_nothing_is_said_of_a_cell_of_a_declared_column(run: Run, tmp_path: Path
 
 
 @pytest.mark.parametrize(("more", "said"), [
-    ([], "--epsilon must be given for a whole table: pyhybrid synthesize "),
+    ([], "--epsilon must be given for a whole table"),
     (["--epsilon", "4", "--fit", "seed=1"], "leave out --fit"),
     (["--epsilon", "4", "--drop", "nope"], "drop must name columns of the data: 'nope'"),
     (["--epsilon", "4", "--id", "person,name"], "--id must name one column"),
@@ -298,7 +295,7 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
 def test_a_table_is_described(run: Run, csv: Path) -> None:
     code, shown, error = run("describe", str(csv))
     assert (code, error) == (0, "")
-    lines = {line.split("│")[1].strip(): line for line in shown.splitlines() if "│" in line}
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.strip()}
     assert "Nominal" in lines["sex"]
     assert "f, m" in lines["sex"]
     assert "identifier" in shown
@@ -335,8 +332,8 @@ def test_relations_of_the_file_of_types_hold_in_what_is_released(run: Run, csv: 
     table["both"] += table["visits"]
     table.to_csv(csv, index=False)
     asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "released")]
-    error = run(*asked)[2]
-    assert "all records keep later = age + visits: synthetic rows will if it stands in" in error
+    assert "later = age + visits" in run("describe", str(csv))[1]
+    run(*asked)
     draft = csv.parent / "survey.types.json"
     types = json.loads(draft.read_text())
     assert types["after"] == []
@@ -369,5 +366,5 @@ def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
     code, shown, error = run("describe", str(folder))
     assert (code, error) == (0, "")
     assert "300 rows, 300 of them looked at" in shown
-    assert re.search(r"age +│ Counts", shown)
+    assert re.search(r"age +Counts", shown)
     assert "00001" in shown

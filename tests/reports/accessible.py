@@ -4,22 +4,46 @@ import itertools
 import re
 from html.parser import HTMLParser
 
-__all__ = ["check_page", "contrast"]
+__all__ = ["Page", "check_page", "contrast"]
+VOID = {"meta", "img", "br", "hr", "link", "input"}
 
 
-class _Page(HTMLParser):
+class Page(HTMLParser):
+    """Tags with attributes, visible text, and a check that tags nest."""
+
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
         self.feed(text)
+        self.close()
+        assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, {name: value or "" for name, value in attrs}))
+        self.open += [] if tag in VOID else [tag]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        """What is read."""
+        return " ".join(" ".join(self.texts).split())
+
+    def attributes(self, tag: str) -> list[dict[str, str]]:
+        """Of every tag of this name."""
+        return [attrs for name, attrs in self.tags if name == tag]
 
 
 def check_page(html: str) -> None:
     """One h1, headings that skip no level, a verdict first, alt texts, captions, reachable data."""
-    tags = _Page(html).tags
+    tags = Page(html).tags
     levels = [int(tag[1]) for tag, _ in tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1

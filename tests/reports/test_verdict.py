@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.released import show_release
 from pyhybrid.reports.columns import damaged_pairs, pair_ratios
-from pyhybrid.reports.page import Marked, Section, Table, render_page
+from pyhybrid.reports.page import Marked, Section, render_page
 from pyhybrid.reports.release import release_pages, release_report
 from pyhybrid.reports.verdicts import judged_columns, judged_table, verdict_section
 from tests.reports.accessible import check_page
@@ -90,17 +90,6 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     assert "stays is POOR: error of the mean" in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
-
-
-def test_a_phone_cuts_no_marked_cell_off() -> None:
-    """Rows with words are lists there; other tables of numbers scroll."""
-    marked = Table(caption="c", header=["a", "b"], rows=[["x", Marked(text="1", word="POOR")]],
-                   numbers=True)  # fmt: skip
-    plain = Table(caption="d", header=["a", "b"], rows=[["x", "1"]], numbers=True)
-    section = Section(heading="In short", tables=[marked, plain])
-    page = render_page("Title", [section], confidential=True)
-    assert page.count('<table class="numbers listed">') == page.count('data-label="b"') == 1
-    assert page.count('<table class="numbers">') == 1
 
 
 def test_a_sequence_has_a_row_for_each_step_and_all_of_its_statement(
