@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 __all__ = []
 
@@ -45,17 +45,9 @@ def _one_line(error: Exception) -> str:
     return text if isinstance(error, SamplingError) else " ".join(text.split())
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    if issubclass(category, (FutureWarning, DeprecationWarning, ImportWarning)):
-        return
-    print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    if not issubclass(category, (FutureWarning, DeprecationWarning, ImportWarning)):
+        print(f"pyhybrid: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _stop_on_signals() -> None:

@@ -192,8 +192,9 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         ax.set_xlim(edges[0], edges[-1])
         ends = [edges[0] + half, edges[-1] - half]
         beyond = "+" if max(values.max() for values in (truth, *made)) > ends[1] else ""
-        ax.set_xticks(ends, [number_text(ends[0]), number_text(ends[1]) + beyond])
-        for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
+        marks = {ends[0]: number_text(ends[0]), ends[1]: number_text(ends[1]) + beyond}
+        ax.set_xticks(list(marks), marks.values())
+        for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=False):
             label.set_horizontalalignment(side)
     else:
         shares = shares_of(data, {"": sets}, most=_LEVELS)

@@ -32,7 +32,7 @@ def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
         "utility", tables=[measure_table(summary.overall())], n=summary.n, m=summary.n_sets
     )
     models = [model_section(fit, "Inference") for fit in summary.models]
-    folded = [measures, *estimates, _propensities(summary), *models]
+    folded = [measures, *estimates, *models]
     sections = [verdicts.utility_verdict(summary), drawn, _pairs(summary),
                 *(replace(part, folded=True) for part in folded)]  # fmt: skip
     title = "Utility of synthetic data"
@@ -137,14 +137,6 @@ def _distributions(summary: UtilitySummary) -> list[page.Section]:
         replace(columns, parts=[replace(part, level=3) for part in drawn]),
         page.section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
     ]
-
-
-def _propensities(summary: UtilitySummary) -> page.Section:
-    parts = {"logistic regression": summary.logistic, "classification tree": summary.cart}
-    columns = ["pmse", "null_mean", "null_sd", "ratio", "standardised", "null"]
-    sets = pd.concat({name: part.by_set[columns] for name, part in parts.items()})
-    shown = sets.rename_axis(["classifier", "set"]).reset_index()
-    return page.section("propensities", tables=[page.frame_table(shown)])
 
 
 def _pairs(summary: UtilitySummary) -> page.Section:
