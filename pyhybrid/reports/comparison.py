@@ -55,7 +55,7 @@ def comparison_report(comparison: Comparison, facts: Sequence[str] = ()) -> str:
 def _charges(comparison: Comparison) -> page.Section:
     names = ["mechanism", "epsilon", "accounting", "delta", "lipschitz_bound", "efficiency",
              "effective_sample_size", "refits"]  # fmt: skip
-    charges = [release.charge for release in comparison.releases.values()]
+    charges = [comparison.releases[name].charge for name in comparison.table["mechanism"]]
     shown = comparison.table[names].assign(epsilon=comparison.table["epsilon"].map(epsilon_text))
     shown["kind"] = [f"{c.kind}, {c.relation} {c.protected}" for c in charges]
     return page.section(
