@@ -97,7 +97,7 @@ def test_files_are_private_and_say_so(
     assert " · real.csv: " in html
     assert "publish no part of this page" in html
     assert not re.search(r"(src|href)=\"(?!data:|#part-)", html)
-    assert html.count("<figure>") >= (6 if command is UTILITY else 1)
+    assert html.count("<figure>") >= (3 if command is UTILITY else 1)
     refuses("must be a new file: it exists", run, [*command, *outputs])
     assert run([*command, *outputs, "--overwrite"]) == 0
 
