@@ -23,7 +23,7 @@ MOST_LINES = {
     "core": 650, "rbridge": 650, "running": 450, "privacy": 3000, "sources": 850,
     "measures": 3250, "primitives": 1250, "engines": 1800, "models": 7650, "fitting": 1450,
     "releases": 2000, "mechanisms": 6950, "tables": 2350, "masking": 2900, "studies": 3950,
-    "reports": 2550, "validation": 1500, "cli": 2400,
+    "reports": 2500, "validation": 1500, "cli": 2400,
 }  # fmt: skip
 """Of each room: lowered as it shrinks, never raised without another that falls by as much."""
 ARRAYS = (

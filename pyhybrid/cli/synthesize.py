@@ -400,7 +400,7 @@ def _show_draft(
     show(
         "\nWhat is declared is public and must not be read from these records: check it, change it "
         "where it tells of one, and run this again with\n\n"
-        f"{_words(model=models, drop=[','.join(left_out)][: len(left_out)])}"
+        f"{_words(model=models, drop=[','.join(left_out)] if left_out else [])}"
     )
 
 

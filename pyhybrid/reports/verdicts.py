@@ -361,10 +361,8 @@ def utility_verdict(summary: UtilitySummary) -> Section:
     ]
     words = [measure.word for measure in judged]
     counts = ", ".join(f"{words.count(word)} {word}" for word in reversed(WORDS))
-    said = {"How good. ": f"Of {len(words)} measures that have limits: {counts}."}
-    poor = [f"{one.label} {one.text} (beyond {limit_texts(one.measure)[1]})"
-            for one in judged if one.word == POOR]  # fmt: skip
-    return in_short("verdict of utility", {}, [f"POOR: {text}." for text in poor], said)
+    said = {"Measures. ": f"Of {len(words)} that have limits: {counts}."}
+    return in_short("verdict of utility", {"synthetic data": judged}, (), said)
 
 
 def risk_verdict(summary: RiskSummary) -> Section:

@@ -198,15 +198,6 @@ def test_names_are_escaped(releases, data):
     assert HOSTILE in page.text
 
 
-def test_continuous_outcomes_have_densities(releases):
-    rng = np.random.default_rng(1)
-    release = releases[0]
-    tables = [table.assign(visits=rng.normal(size=500)) for table in release.synthetic]
-    data = pd.DataFrame({"visits": rng.normal(size=500)})
-    page = Page(release_report(replace(release, synthetic=tables), data))
-    assert any("Density" in attrs["alt"] for attrs in page.attributes("img"))
-
-
 def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
     words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
     page = Page(release_report(releases[0], words))
