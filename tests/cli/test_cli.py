@@ -12,9 +12,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import cli
-from pyhybrid.releases import folder as storage
 from pyhybrid.tables.read import read_file
-from tests.refusals import fails, no_space, refuses
+from tests.refusals import fails, refuses
 
 Run = Any
 FAST = ["--fit", "engine=embedded,seed=1,draws=400,refits=0"]
@@ -117,15 +116,6 @@ def test_a_full_output_folder_is_refused_before_any_work(run: Run, refused: Run,
     assert "overwrite=True" in refused(*asked)
     assert run(*asked, "--overwrite")[0] == 0
     assert not (csv.parent / "out" / "old").exists()
-
-
-@pytest.mark.usefixtures("opendp")
-def test_a_disk_error_is_one_line_and_leaves_nothing(
-    refused: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage, "_write_confidential", no_space)
-    error = refused("synthesize", str(csv), *FORMULA, *HISTOGRAM, "--out", "out")
-    assert "No space left on device" in error
 
 
 def test_a_traceback_of_ours_is_not_hidden(run: Run, csv: Path, monkeypatch: Any) -> None:

@@ -11,12 +11,10 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-import pyhybrid
 from pyhybrid.cli import validation
 from pyhybrid.cli.app import COMMANDS, PARTS, command_of, help_texts
 from pyhybrid.cli.console import fitted
 from pyhybrid.cli.validation import show_agreement
-from pyhybrid.rbridge import RStatus
 from pyhybrid.validation import Validation
 from pyhybrid.validation.comparison import Row
 
@@ -66,20 +64,6 @@ def test_doctor_says_each_repair_once(
     said = capsys.readouterr().out
     assert said.count(repair) == 1
     assert f"fix rstan, R through rpy2: {repair}" in said
-
-
-@pytest.mark.parametrize(
-    ("installed", "state"), [("", "missing"), ("0.0.1", "another version"), ("here", "works")]
-)
-def test_doctor_looks_for_the_r_package(
-    installed: str, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    version = pyhybrid.__version__ if installed == "here" else installed
-    status = RStatus(available=True, package_version=version)
-    monkeypatch.setattr(validation, "r_status", lambda: status)
-    _, found, _, fix = validation._r_rows()[1]
-    assert found == state
-    assert ("R CMD INSTALL" in fix) == (installed == "0.0.1")
 
 
 def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -> None:

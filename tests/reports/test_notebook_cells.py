@@ -6,7 +6,6 @@ import importlib.util
 
 import pytest
 
-from pyhybrid.reports.figures import plot_distributions
 from tests.conftest import require
 
 CELLS = [
@@ -76,8 +75,3 @@ def test_a_figure_is_the_picture_of_its_cell(outputs: list[list[dict[str, object
     png = base64.b64decode(shown["data"]["image/png"])  # type: ignore[index]
     assert png.startswith(b"\x89PNG")
     assert len(png) > 5_000
-
-
-def test_every_figure_has_a_picture() -> None:
-    figure = plot_distributions([1.0, 2.0, 2.0], {"one": [[1.0, 2.0, 3.0]]}, discrete=True)
-    assert figure._repr_png_().startswith(b"\x89PNG")
