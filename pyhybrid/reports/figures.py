@@ -11,7 +11,6 @@ coincide are one point of larger area. All figures are confidential.
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -53,11 +52,6 @@ def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
     return buffer.getvalue()
-
-
-def figure_data_uri(figure: Figure, *, dpi: int = 144) -> str:
-    """Return the figure as a ``data:image/png;base64,...`` address for use in HTML."""
-    return "data:image/png;base64," + base64.b64encode(figure_png(figure, dpi=dpi)).decode("ascii")
 
 
 def plot_bounds(

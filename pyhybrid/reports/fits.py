@@ -17,7 +17,7 @@ from pyhybrid.reports.figures import NORMAL
 from pyhybrid.reports.page import Section, Table, frame_table, meanings, number_text, section
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 def bounds_section(name: str, releases: Mapping[str, Release], **values: Any) -> Section:
@@ -72,16 +72,6 @@ def told_section(release: Release) -> list[Section]:
         columns=[f"{whose} left out", "deviation", "range", "loss"],
     )  # fmt: skip
     return [told, section("refits", tables=[frame_table(refits)], whose=whose)]
-
-
-def bounds_by_weight(release: Release) -> Figure | None:
-    """Bound against weight of each record; none where all weights are the same. Confidential."""
-    kept = release.confidential
-    if np.ptp(kept.alpha) == 0:
-        return None
-    return figures.plot_bound_against_weight(
-        kept.alpha, kept.lipschitz, overall=kept.lipschitz_bound
-    )
 
 
 def convergence_section(

@@ -6,8 +6,9 @@ paragraphs (``text``), its pictures (``alt`` and ``caption``) and the captions o
 
 from __future__ import annotations
 
+import base64
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.releases.statement import in_words
 from pyhybrid.releases.words import Words, environment
-from pyhybrid.reports.figures import figure_data_uri
+from pyhybrid.reports.figures import figure_png
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,10 +101,8 @@ def picture_of(figure: Figure, *, alt: str, caption: str = "") -> Picture:
     """The figure as an inlined picture, the widest ones as wide as the page."""
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     share = min(100, round(100 * figure.get_figwidth() / _WIDEST))
-    return Picture(
-        source=figure_data_uri(figure), width=width, height=height, share=share, alt=alt,
-        caption=caption,
-    )  # fmt: skip
+    source = f"data:image/png;base64,{base64.b64encode(figure_png(figure)).decode('ascii')}"
+    return Picture(source=source, width=width, height=height, share=share, alt=alt, caption=caption)
 
 
 _WIDEST = 8.2  # inches
@@ -196,11 +194,6 @@ def section(
         heading="".join(heading), paragraphs=[*paragraphs, *([text] for text in said if text)],
         bullets=bullets, pictures=pictures, tables=shown,
     )  # fmt: skip
-
-
-def setting_text(value: object) -> str:
-    """A setting as people write it: a number, or what a mapping or a list holds, in words."""
-    return in_words(value) if isinstance(value, (Mapping, list, tuple)) else number_text(value)
 
 
 def interval_text(row: pd.Series, prefix: str = "") -> str:

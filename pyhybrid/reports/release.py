@@ -20,12 +20,14 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.release import Release
+from pyhybrid.releases.statement import in_words
 from pyhybrid.reports import columns as by_column
 from pyhybrid.reports import figures, fits, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.measures import measures_section
 
 _SETS = 3
+_NESTED = (Mapping, list, tuple)
 _FEW = 6  # columns whose cards show values
 
 
@@ -133,10 +135,12 @@ def _fitted(release: Release) -> list[page.Section]:
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     name = release.charge.mechanism
-    figure = figures.plot_weights({name: kept.alpha})
+    drawn = [figures.plot_weights({name: kept.alpha})]
+    if np.ptp(kept.alpha) > 0:
+        drawn.append(figures.plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=bound))
     sections = [
         fits.bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
-        page.section("weights", figures=[figure, fits.bounds_by_weight(release)], alpha=kept.alpha,
+        page.section("weights", figures=drawn, alpha=kept.alpha,
                 mechanism=name),
     ]  # fmt: skip
     if release.reweighted is not None:
@@ -155,7 +159,10 @@ def _made(release: Release) -> page.Section:
     rows = {
         "pyhybrid": pyhybrid.__version__,
         **_made_by(release.provenance),
-        **{name: page.setting_text(value) for name, value in release.settings.items()},
+        **{
+            name: in_words(value) if isinstance(value, _NESTED) else page.number_text(value)
+            for name, value in release.settings.items()
+        },
         "seed": "set by hand" if release.seeded else "from the operating system's entropy",
     }
     said = [(name, value) for name, value in rows.items() if value != page.number_text(None)]
