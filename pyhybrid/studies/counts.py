@@ -36,11 +36,11 @@ from pyhybrid.studies.study import (
     Claim,
     Found,
     Measured,
-    Published,
     Size,
     Study,
     all_hold,
     bound_row,
+    claim,
     estimand_rows,
     falls,
     fitted,
@@ -50,6 +50,7 @@ from pyhybrid.studies.study import (
     means_of,
     one_set,
     program_of,
+    published_in,
     row_of,
     sampler_of,
     session_over,
@@ -63,31 +64,8 @@ _SIZES = tuple(f"n = {n}" for n in _RECORDS)
 _CAP = 3.5
 _MU, _AT_ZERO = "posterior mean of mu", "share of weights at 0"
 _ONE = "one database"
-_PUBLISHED = {
-    "q15": {DATA: (70.0, 75.0), "LW": (70.0, 74.3), "LW_final": (70.6, 74.8),
-            "CW": (77.2, 80.8), "CW_final": (71.6, 75.8)},
-    "q90": {DATA: (132.0, 140.0), "LW": (132.1, 139.0), "LW_final": (133.1, 140.3),
-            "CW": (128.5, 134.0), "CW_final": (131.0, 137.7)},
-    "mean": {DATA: (98.8, 102.3), "LW": (98.0, 101.4), "LW_final": (98.7, 102.0),
-             "CW": (100.6, 103.3), "CW_final": (98.6, 101.8)},
-    "median": {DATA: (96.0, 101.0), "LW": (95.6, 99.7), "LW_final": (96.0, 100.0),
-               "CW": (98.7, 102.4), "CW_final": (96.1, 100.1)},
-}  # fmt: skip
-_OTHER = "another database of the same kind"
-_BY_WEIGHTS = "what the database adds falls out of the lines of its name, less the data's"
-_CENTERS = "centers of the 95 % intervals"
-_TRIED = (
-    "of 288 triples of scale, shift and radius 1, 0.1 and 0.3, not printed in [V25], come nearest: "
-    "+6.4 and -4.8 at the 15th and 90th percentiles"
-)
 _LESS = "less the data's"
 """Of centers of intervals: what a database has in common with its synthetic data falls out."""
-
-
-def _differences() -> dict[tuple[str, str], float]:
-    """Published centers of intervals by statistic and synthesizer, less the data's."""
-    centers = {(s, n): sum(ends) / 2 for s, by in _PUBLISHED.items() for n, ends in by.items()}
-    return {(s, n): value - centers[s, DATA] for (s, n), value in centers.items() if n != DATA}
 
 
 # --- Databases and mechanisms ---------------------------------------------------------------------
@@ -223,6 +201,7 @@ def _rows(comparison: Comparison) -> list[Measured]:
 # --- Claims ---------------------------------------------------------------------------------------
 
 
+@claim("Unweighted bounds drift up with n, Weighted much less", "less than half as much")
 def _drifts(summary: pd.DataFrame) -> Found:
     names = ("Unweighted", "Weighted", "Weighted-M")
     first, last = (means_of(summary, n, names, BOUND) for n in (_SIZES[0], _SIZES[-1]))
@@ -244,12 +223,18 @@ def _shown(values: Any, form: str = ".2f") -> str:
     return "n = 100 to 6400: " + ", ".join(f"{value:{form}}" for value in values)
 
 
+@claim("Weighted-M bounds contract as n grows", "smaller range at 6400 than at 100")
 def _contracts(summary: pd.DataFrame) -> Found:
     rows = _by_size(summary, "Weighted-M", BOUND)
     spread = rows["highest"] - rows["lowest"]
     return f"range, {_shown(spread)}", bool(spread.iloc[-1] < spread.iloc[0])
 
 
+@claim(
+    "posteriors contract at rate n^-1/2 (theorem 2)",
+    "slope of log deviation on log n within 0.05 of -0.5",
+    note="Weighted-M sets ever more weights to 0, see assumption 4",
+)
 def _at_the_root_of_n(summary: pd.DataFrame) -> Found:
     """Deviations of posterior means of mu over databases, by n on logarithmic scales."""
     slopes = {
@@ -272,6 +257,11 @@ def _over_the_cap(factors: Mapping[str, float]) -> Callable[[pd.DataFrame], Foun
     return check
 
 
+@claim(
+    "of order root n records are down-weighted (assumption 4), by Weighted-M",
+    "number over root n less than doubles",
+    note="local and global bounds agree in the limit only under this assumption",
+)
 def _few_down_weighted(summary: pd.DataFrame) -> Found:
     """Records at weight 0 over the root of n: bounded as n grows, or rising throughout."""
     share = _by_size(summary, "Weighted-M", _AT_ZERO)["mean"].to_numpy()
@@ -280,6 +270,10 @@ def _few_down_weighted(summary: pd.DataFrame) -> Found:
     return text, bool(of_root[-1] < 2 * of_root[0])
 
 
+@claim(
+    "utility loss of Weighted-M grows with n (fig. 2)",
+    "farther from 100 by more than 2 standard errors",
+)
 def _utility_lost(summary: pd.DataFrame) -> Found:
     rows = _by_size(summary, "Weighted-M", _MU)
     text = f"posterior mean of mu less 100, {_shown(rows['mean'] - 100)}"
@@ -287,6 +281,7 @@ def _utility_lost(summary: pd.DataFrame) -> Found:
     return text, None if farther is None else not farther
 
 
+@claim("estimands of LW are near those of the data", "within 3 %")
 def _near_the_data(summary: pd.DataFrame) -> Found:
     """Mean estimands over databases: every one within 3 % of the data's."""
     shown, apart = [], []
@@ -301,6 +296,7 @@ def _near_the_data(summary: pd.DataFrame) -> Found:
     return "; ".join(shown), max(apart) < 0.03
 
 
+@claim("re-weighting raises the efficiency of LW and CW", "higher")
 def _efficiency_rises(summary: pd.DataFrame) -> Found:
     names = ("LW", "LW_final", "CW", "CW_final")
     efficiency = means_of(summary, str(summary["setting"].iloc[0]), names, "efficiency")
@@ -308,6 +304,10 @@ def _efficiency_rises(summary: pd.DataFrame) -> Found:
     return f"mean by-record bound over the largest: {listed(efficiency)}", holds
 
 
+@claim(
+    "re-weighting does not raise the bound",
+    f"by more than the step's tolerance, {_STEP.tolerance:g}",
+)
 def _bounds_kept(summary: pd.DataFrame) -> Found:
     """Re-weighted bounds, within the tolerance of the published step."""
     shown, kept = [], []
@@ -342,6 +342,12 @@ def _nearer(first: str, second: str, *statistics: str) -> Callable[[pd.DataFrame
     return check
 
 
+@claim(
+    "every record has received a higher weight (fig. 4b)",
+    "all weights rise by equation 2.1 at k = 0.95",
+    fewest=1,
+    experiment="by the equation the record at the bound gets k times its weight",
+)
 def _all_higher(_: pd.DataFrame) -> Found:
     """Equation 2.1 on three records, one of them at the bound."""
     alpha, by_record = np.full(3, 0.5), np.array([1.0, 0.5, 0.25])
@@ -353,6 +359,11 @@ def _of_salaries(check: Callable[[pd.DataFrame, str], Found]) -> Callable[[pd.Da
     return lambda summary: check(summary, STUDY_D.settings[0])
 
 
+@claim(
+    "almost no re-weighted bound on Poisson(100) exceeds 3.5",
+    "mean and 1.64 deviations below",
+    note="the bound is the largest over 4,000 draws, whose number is not printed",
+)
 def _seldom_above(summary: pd.DataFrame) -> Found:
     """Bounds over databases of Poisson(100) counts, against 3.5."""
     row = row_of(summary, "Poisson(100)", "LW_final", BOUND)
@@ -363,16 +374,8 @@ def _seldom_above(summary: pd.DataFrame) -> Found:
 # --- Studies --------------------------------------------------------------------------------------
 
 _COMES_BACK = "re-weighting brings the mean of CW back to the data's"
-_KEPT = Claim(
-    text="re-weighting does not raise the bound",
-    threshold=f"by more than the step's tolerance, {_STEP.tolerance:g}",
-    check=_bounds_kept,
-)
-_RISES = Claim(
-    text="re-weighting raises the efficiency of LW and CW",
-    threshold="higher",
-    check=_efficiency_rises,
-)
+_KEPT = _bounds_kept
+_RISES = _efficiency_rises
 
 STUDY_A = Study(
     name="A",
@@ -383,20 +386,11 @@ STUDY_A = Study(
     takes_program=True,
     quick=Size(replicates=15),
     paper=Size(replicates=400),
-    published=(
-        Published(
-            setting="n = 6400", synthesizer="Weighted-M", quantity=BOUND,
-            shown="contracts onto 3.5", low=0.97 * _CAP, high=1.03 * _CAP,
-        ),
-    ),
+    published=published_in("A"),
     claims=(
-        Claim(text="Unweighted bounds drift up with n, Weighted much less", check=_drifts,
-              threshold="less than half as much"),
-        Claim(text="Weighted-M bounds contract as n grows", check=_contracts,
-              threshold="smaller range at 6400 than at 100"),
-        Claim(text="posteriors contract at rate n^-1/2 (theorem 2)", check=_at_the_root_of_n,
-              threshold="slope of log deviation on log n within 0.05 of -0.5",
-              note="Weighted-M sets ever more weights to 0, see assumption 4"),
+        _drifts,
+        _contracts,
+        _at_the_root_of_n,
         Claim(text="the largest Weighted-M bound is slightly above M (fig. 1)",
               check=_over_the_cap(dict.fromkeys(_SIZES, 1.05)), threshold="at most 1.05 M"),
         Claim(text="a factor of safety of 1.10 below and 1.05 above 1,000 records (sec. 4.5) "
@@ -405,11 +399,8 @@ STUDY_A = Study(
               threshold="no bound of any database above the factor times M",
               note="where none of 400 is above it, the delta of the (epsilon, delta)-pDP with this "
               "factor is below 0.0075 with 95 % confidence"),
-        Claim(text="of order root n records are down-weighted (assumption 4), by Weighted-M",
-              check=_few_down_weighted, threshold="number over root n less than doubles",
-              note="local and global bounds agree in the limit only under this assumption"),
-        Claim(text="utility loss of Weighted-M grows with n (fig. 2)", check=_utility_lost,
-              threshold="farther from 100 by more than 2 standard errors"),
+        _few_down_weighted,
+        _utility_lost,
     ),
 )  # fmt: skip
 
@@ -422,21 +413,11 @@ STUDY_B = Study(
     takes_program=True,
     quick=Size(replicates=8),
     paper=Size(replicates=100),
-    published=tuple(
-        Published(
-            setting=setting, synthesizer="LW_final", quantity=BOUND, shown=f"near {value:g}",
-            low=0.97 * value, high=1.03 * value,
-            note="stands in the text, of the re-weighted synthesizer; near: within 3 %, as in A",
-        )
-        for setting, value in (("Poisson(100)", 3.5), ("mixture", 6.0))
-    ),
+    published=published_in("B"),
     claims=(
-        Claim(text="estimands of LW are near those of the data", check=_near_the_data,
-              threshold="within 3 %"),
+        _near_the_data,
         _KEPT,
-        Claim(text="almost no re-weighted bound on Poisson(100) exceeds 3.5",
-              check=_seldom_above, threshold="mean and 1.64 deviations below",
-              note="the bound is the largest over 4,000 draws, whose number is not printed"),
+        _seldom_above,
     ),
 )  # fmt: skip
 
@@ -449,34 +430,13 @@ STUDY_C = Study(
     takes_program=True,
     quick=Size(replicates=6),
     paper=Size(replicates=20),
-    published=(
-        *(
-            Published(
-                setting=_ONE, synthesizer=name, quantity=f"{statistic} {end}", shown=f"{value:.1f}",
-                low=value, high=value, one_database=True,
-                note=_BY_WEIGHTS if name.startswith("CW") else _OTHER,
-            )
-            for statistic, by_name in _PUBLISHED.items()
-            for name, interval in by_name.items()
-            for end, value in zip(("lower", "upper"), interval, strict=True)
-        ),
-        *(
-            Published(
-                setting=_ONE, synthesizer=name, quantity=f"{statistic} {_LESS}",
-                shown=f"{value:+.2f}", low=value, high=value, one_database=True,
-                note=_CENTERS, experiment=_TRIED if name == "CW" else "",
-            )
-            for (statistic, name), value in _differences().items()
-        ),
-    ),
+    published=published_in("C"),
     claims=(
         _RISES,
         _KEPT,
         Claim(text=_COMES_BACK, check=in_each_setting(_nearer("CW_final", "CW", "mean")),
               threshold=NEARER),
-        Claim(text="every record has received a higher weight (fig. 4b)", check=_all_higher,
-              threshold="all weights rise by equation 2.1 at k = 0.95", fewest=1,
-              experiment="by the equation the record at the bound gets k times its weight"),
+        _all_higher,
     ),
 )  # fmt: skip
 

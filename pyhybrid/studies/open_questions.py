@@ -41,6 +41,7 @@ from pyhybrid.studies.study import (
     Study,
     all_hold,
     bound_row,
+    claim,
     falls,
     fitted,
     listed,
@@ -248,6 +249,11 @@ def _keeps_the_mean(name: str, setting: str) -> Callable[[pd.DataFrame], Found]:
     return check
 
 
+@claim(
+    "clipped by movement it is nearer to the data than by size, under every drift",
+    f"max-ECDF {NEARER}",
+    by="ours",
+)
 def _movement_is_nearer(summary: pd.DataFrame) -> Found:
     """Clipping of movements nearer to the data than clipping of sizes, under every drift."""
     shown, parts = [], []
@@ -275,7 +281,6 @@ STUDY_L = Study(
             for name, settings in ((_BY_SIZE, ["none"]), (_BY_MOVEMENT, _DRIFTS))
             for setting in settings
         ),
-        Claim(text="clipped by movement it is nearer to the data than by size, under every drift",
-              check=_movement_is_nearer, by="ours", threshold=f"max-ECDF {NEARER}"),
+        _movement_is_nearer,
     ),
 )  # fmt: skip

@@ -46,7 +46,7 @@ from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
-from pyhybrid.studies.study import Measured, Published, Size, Study
+from pyhybrid.studies.study import Measured, Size, Study, published_in
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]
@@ -285,70 +285,6 @@ def _risk(name: str, data: pd.DataFrame, sets: Tables, years: int, radius: float
     ]
 
 
-# --- Published numbers ----------------------------------------------------------------------------
-
-_ALL = (_DATA, _MASKED, _CART, _PARAMETRIC)
-# Web table 18 by coefficient: work disability, then onset of ILD, each in the order of _ALL.
-_ESTIMATES: dict[str, tuple[float, ...]] = {
-    "Age": (-0.069, -0.067, -0.055, -0.080, 0.326, 0.291, 0.121, -0.066),
-    "Gender": (-0.200, -0.226, -0.045, -0.319, 0.501, 0.598, 0.156, 0.316),
-    "NewWhite": (-0.037, -0.015, -0.037, -0.186, -0.453, -0.371, -0.105, -0.165),
-    "MoreThanHighSchool": (-0.322, -0.316, -0.244, -0.367, -0.133, -0.194, -0.045, 0.187),
-    "Diffuse": (0.433, 0.434, 0.456, 0.390, 0.133, 0.131, 0.138, 0.121),
-    "CentroPositive": (-0.147, -0.146, -0.196, -0.143, -0.577, -0.536, -0.428, -0.474),
-    "DiseaseDuration": (0.121, 0.121, 0.116, 0.136, -0.190, -0.194, -0.168, -0.145),
-    "BaseFVC": (-0.165, -0.167, -0.160, -0.181, 0.011, -0.007, 0.024, 0.037),
-    "BaseDLCO": (-0.225, -0.230, -0.289, -0.160, -1.491, -1.438, -1.607, -1.998),
-    "BaseTLC": (0.809, 0.820, 0.833, 0.940, -1.381, -1.457, -1.662, -1.397),
-}
-# By quantity and outcome: DA-MI, CART, norm + logit. Web table 19; [JC]'s of the real registry.
-_AVERAGES: dict[str, tuple[tuple[float, ...], ...]] = {
-    _OVERLAP: ((0.987, 0.910, 0.906), (0.954, 0.861, 0.802)),
-    _APART: ((0.049, 0.300, 0.369), (0.165, 0.560, 0.794)),
-    _OF_KEYS: ((0.971, 0.849, 0.772), (0.952, 0.744, 0.504)),
-}
-# Web table 17, %: 3 years, on the mean; 5 years, on the mean.
-_RISKS: dict[str, tuple[float, ...]] = {
-    _MASKED: (0.0, 0.0, 0.0, 0.0),
-    _CART: (1.732, 0.0, 1.732, 0.144),
-    _PARAMETRIC: (0.433, 0.0, 0.289, 0.0),
-}
-_REAL = "of the real registry, which is not public; here the pseudo one"
-_TWICE = "the supplement's code keeps no such number of DA-MI, and prints that on the mean twice"
-_TRIED = {
-    (_DATA, "DiseaseDuration, work disability"): "two values of it are missing: imputed on the log "
-    "scale 0.127 with deviation 0.004, 8 runs; what the supplement's imputation drew is not kept",
-    (_CART, _NAMED.format(3)): "without a resample for each set 2.4 with deviation 0.3; without a "
-    "limit to nodes 3.4, 6 runs each",
-    **{(_MASKED, _NAMED.format(years)): _TWICE for years in _YEARS},
-}
-
-
-def _printed(name: str, quantity: str, value: float, note: str = "") -> Published:
-    return Published(
-        setting=_SETTING, synthesizer=name, quantity=quantity, shown=f"{value:g}", low=value,
-        high=value, one_database=True, note=note, experiment=_TRIED.get((name, quantity), ""),
-    )  # fmt: skip
-
-
-def _published() -> list[Published]:
-    lines = []
-    cells = [(outcome, name) for outcome in _OUTCOMES for name in _ALL]
-    for term, values in _ESTIMATES.items():
-        for (outcome, name), value in zip(cells, values, strict=True):
-            lines.append(_printed(name, f"{term}, {outcome}", value))
-    for quantity, by_outcome in _AVERAGES.items():
-        for outcome, values in zip(_OUTCOMES, by_outcome, strict=True):
-            for name, value in zip(_ALL[1:], values, strict=True):
-                note = _REAL if quantity == _OF_KEYS else ""
-                lines.append(_printed(name, f"{quantity}, {outcome}", value, note))
-    labels = [label.format(years) for years in _YEARS for label in (_NAMED, _ON_MEAN)]
-    for name, values in _RISKS.items():
-        for label, value in zip(labels, values, strict=True):
-            lines.append(_printed(name, label, value))
-    return lines
-
-
 STUDY_J = Study(
     name="J",
     title="Masking, CART and norm + logit on the pseudo registry (needs data: csrg.csv)",
@@ -360,5 +296,5 @@ STUDY_J = Study(
     takes_data=True,
     needs_data=FILE,
     read_data=pseudo_registry,
-    published=tuple(_published()),
+    published=published_in("J"),
 )

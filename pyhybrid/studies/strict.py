@@ -53,11 +53,11 @@ from pyhybrid.studies.study import (
     Claim,
     Found,
     Measured,
-    Published,
     Size,
     Study,
     all_hold,
     bound_row,
+    claim,
     falls,
     fitted,
     in_each_setting,
@@ -65,6 +65,7 @@ from pyhybrid.studies.study import (
     mean_of,
     means_of,
     one_set,
+    published_in,
     row_of,
     session_over,
     utility_rows,
@@ -182,6 +183,12 @@ def histogram_draws(
     return pd.Series(lower + (upper - lower) * at)
 
 
+@claim(
+    "the counts' deviations are the published ones",
+    "all ratios 0.75 to 1.33",
+    note="the published least count of Censor_w at 4 is 0, as here, its lower quartile "
+    "404: a database or two without any record at the cap make the difference",
+)
 def _of_published_spread(summary: pd.DataFrame) -> Found:
     """Deviations of the counts over the published ones."""
     ratios = {}
@@ -192,11 +199,18 @@ def _of_published_spread(summary: pd.DataFrame) -> Found:
     return listed(ratios), all(0.75 < ratio < 4 / 3 for ratio in ratios.values())
 
 
+@claim("Weighted-e exceeds its target at 3 in some databases (fig. 2)", "largest of all above M")
 def _above_the_target(summary: pd.DataFrame) -> Found:
     largest = row_of(summary, _F, "Weighted-e at 3", BOUND)["highest"]
     return f"largest bound {largest:.2f}, M = 1.5", bool(largest > 1.5)
 
 
+@claim(
+    "down-scaled at 4: Weighted-e 91, Censor_w 144 records at the cap, one way",
+    "both within 25 % at one scale",
+    experiment="weights scaled before they are re-weighted (21, 202), or shifted by 0.1 "
+    "(34, 247), do not bring both counts there, either",
+)
 def _one_scale(summary: pd.DataFrame) -> Found:
     """One scale that brings both counts at 4 to the published ones."""
     shown, holds = [], []
@@ -219,6 +233,7 @@ def _each_epsilon(distances: Mapping[int, Mapping[str, float]]) -> str:
     return "max-ECDF at " + "; ".join(f"{e}: {listed(by, '.3f')}" for e, by in distances.items())
 
 
+@claim("Censor_w has the lowest max-ECDF of those with a target", "lowest mean at each epsilon")
 def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
     """Censor_w nearer to the data than Censor_uw and Weighted-e, at every epsilon."""
     distances = _distances(summary, _WITH_TARGET)
@@ -227,6 +242,12 @@ def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
     )
 
 
+@claim(
+    "Weighted has the lowest max-ECDF of all",
+    "lowest mean",
+    note="at 5 the cap meets 7 % of Censor_w's records, whose re-weighted weights are "
+    "larger than Weighted's",
+)
 def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
     """Weighted, which has no target, nearest to the data of all."""
     weighted = mean_of(summary, _F, "Weighted", _APART)
@@ -235,6 +256,11 @@ def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
     return f"Weighted {weighted:.3f}; {_each_epsilon(distances)}", holds
 
 
+@claim(
+    "PH has a larger max-ECDF than almost all others at every epsilon",
+    "larger than two of three at each epsilon",
+    experiment="20 bins; so it is with none of 10 (0.16 at each epsilon), 50 (0.07) and 100 (0.05)",
+)
 def _histogram_is_worst(summary: pd.DataFrame) -> Found:
     """PH farther from the data than two of the three with a target, at every epsilon."""
     distances = _distances(summary, (*_WITH_TARGET, "PH"))
@@ -242,6 +268,7 @@ def _histogram_is_worst(summary: pd.DataFrame) -> Found:
     return _each_epsilon(distances), all(worse)
 
 
+@claim("Weighted has the nearest median, then Censor_w (fig. 5)", f"{NEARER} than others at 5")
 def _closest_medians(summary: pd.DataFrame) -> Found:
     """Weighted's median nearest to the data's of all, then that of Censor_w at 5."""
     names = ("Weighted", "Censor_w at 5", "Censor_uw at 5", "Weighted-e at 5", "PH at 5")
@@ -305,6 +332,13 @@ def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float
     return replaced, removed
 
 
+@claim(
+    "one draw costs 2 M if a record is replaced",
+    "at most 2 M over all pairs of databases",
+    fewest=1,
+    experiment="2 M is the cost of a record that leaves; where densities exceed 1, as "
+    "Beta's do, replacing one costs up to 4 M: enumerated at M = 2.5",
+)
 def _cost_of_a_cap(_: pd.DataFrame) -> Found:
     """A narrow density at one of two places against one at many: terms of both signs."""
     cap = 2.5
@@ -328,52 +362,21 @@ STUDY_F = Study(
     measure=measure_f,
     quick=Size(replicates=5, options={"warmup": 500}),
     paper=Size(replicates=100, options={"warmup": 500}),
-    published=(
-        Published(setting=_F, synthesizer="Unweighted", quantity=BOUND, shown="7.5 to 15",
-                  low=7.5, high=15),
-        Published(setting=_F, synthesizer="Weighted", quantity=BOUND, shown="2 to 3.5",
-                  low=2, high=3.5),
-        *(
-            Published(
-                setting=_F, synthesizer=f"{name} at {epsilon}", quantity=_MET,
-                shown=f"{mean} ({low} to {high}, deviation {deviation:g})",
-                low=mean, high=mean, error=deviation / math.sqrt(_DATABASES),
-                note=_REWEIGHTED if name == "Censor_w" else "",
-                experiment=_MANY_DRAWS if name.startswith("Censor") else "",
-            )
-            for name, by_epsilon in _COUNTS.items()
-            for epsilon, (mean, deviation, low, high) in by_epsilon.items()
-        ),
-    ),
+    published=published_in("F"),
     claims=(
-        Claim(text="the counts' deviations are the published ones", check=_of_published_spread,
-              threshold="all ratios 0.75 to 1.33",
-              note="the published least count of Censor_w at 4 is 0, as here, its lower quartile "
-              "404: a database or two without any record at the cap make the difference"),
-        Claim(text="Weighted-e exceeds its target at 3 in some databases (fig. 2)",
-              check=_above_the_target, threshold="largest of all above M"),
-        Claim(text="down-scaled at 4: Weighted-e 91, Censor_w 144 records at the cap, one way",
-              check=_one_scale, threshold="both within 25 % at one scale",
-              experiment="weights scaled before they are re-weighted (21, 202), or shifted by 0.1 "
-              "(34, 247), do not bring both counts there, either"),
+        _of_published_spread,
+        _above_the_target,
+        _one_scale,
         Claim(text="down-scaling lowers the bounds of Weighted-e at 4 (fig. 6)",
               check=_scaled_bounds(False), threshold="mean falls at each step"),
         Claim(text="and concentrates them", check=_scaled_bounds(True),
               threshold="deviation falls at each step",
               note="at 3, where 571 of 2,000 records are at the cap, it does: 0.20 to 0.10, of 9 "
               "databases"),
-        Claim(text="Censor_w has the lowest max-ECDF of those with a target",
-              check=_order_at_each_epsilon, threshold="lowest mean at each epsilon"),
-        Claim(text="Weighted has the lowest max-ECDF of all", check=_weighted_is_lowest,
-              threshold="lowest mean",
-              note="at 5 the cap meets 7 % of Censor_w's records, whose re-weighted weights are "
-              "larger than Weighted's"),
-        Claim(text="PH has a larger max-ECDF than almost all others at every epsilon",
-              check=_histogram_is_worst, threshold="larger than two of three at each epsilon",
-              experiment="20 bins; so it is with none of 10 (0.16 at each epsilon), 50 (0.07) and "
-              "100 (0.05)"),
-        Claim(text="Weighted has the nearest median, then Censor_w (fig. 5)",
-              check=_closest_medians, threshold=f"{NEARER} than others at 5"),
+        _order_at_each_epsilon,
+        _weighted_is_lowest,
+        _histogram_is_worst,
+        _closest_medians,
         *(
             Claim(text=f"down-scaled weights bring the {what} of {name} at 3 nearer ({figure})",
                   check=_scaled(name, quantity), threshold=NEARER,
@@ -382,10 +385,7 @@ STUDY_F = Study(
                                            ("q15", "15th percentile", "fig. 8"))
             for name in ("Weighted", "Weighted-e", "Censor_w")
         ),
-        Claim(text="one draw costs 2 M if a record is replaced", check=_cost_of_a_cap,
-              threshold="at most 2 M over all pairs of databases", fewest=1,
-              experiment="2 M is the cost of a record that leaves; where densities exceed 1, as "
-              "Beta's do, replacing one costs up to 4 M: enumerated at M = 2.5"),
+        _cost_of_a_cap,
     ),
 )  # fmt: skip
 
@@ -491,6 +491,12 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     return rows
 
 
+@claim(
+    "Weighted is nearest to the data, then Censor_w, Weighted-e, Censor_uw",
+    f"each {NEARER} than the next",
+    note="of one database, one draw and one set each in the paper: between databases a "
+    "distance deviates by 0.01 to 0.02",
+)
 @in_each_setting
 def _order_of_distances(summary: pd.DataFrame, setting: str) -> Found:
     """Best to worst of the published max-ECDF, over the model-based mechanisms."""
@@ -509,36 +515,9 @@ STUDY_G = Study(
     measure=measure_g,
     quick=Size(replicates=2, options={"records": 1000, "warmup": 400, "draws": 400}),
     paper=Size(replicates=20, options={"records": 1000}),
-    published=(
-        *(
-            Published(
-                setting=setting, synthesizer=name, quantity=quantity, shown=str(value),
-                low=value, high=value, one_database=True, note=note,
-                experiment=_TRIED if (setting, quantity) == (_SMOOTH, _APART) else "",
-            )
-            for setting, note in (
-                (_SMOOTH, "simulated data, neither rounded nor with zeros"),
-                (_REPORTED, "simulated data: zeros set by the published bound of LW alone"),
-            )
-            for quantity, values in _OF_SALARIES.items()
-            if (setting, quantity) != (_REPORTED, BOUND)  # by construction
-            for name, value in values.items()
-        ),
-        *(
-            Published(
-                setting=_REPORTED, synthesizer=name, quantity=f"{statistic} {_RATIO}",
-                shown=f"{value / of_data:.3f} ({value:,} to {of_data:,})", low=value / of_data,
-                high=value / of_data, one_database=True, note="simulated data",
-            )
-            for statistic, (of_data, values) in _TABLE_2.items()
-            for name, value in values.items()
-        ),
-    ),
+    published=published_in("G"),
     claims=(
-        Claim(text="Weighted is nearest to the data, then Censor_w, Weighted-e, Censor_uw",
-              check=_order_of_distances, threshold=f"each {NEARER} than the next",
-              note="of one database, one draw and one set each in the paper: between databases a "
-              "distance deviates by 0.01 to 0.02"),
+        _order_of_distances,
     ),
 )  # fmt: skip
 
@@ -592,6 +571,11 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     return rows
 
 
+@claim(
+    "censoring distorts the posterior",
+    "mean or deviation moves by more than 2 standard errors",
+    note="at epsilon 5; the picture in the paper has no numbers",
+)
 def _distorted(summary: pd.DataFrame) -> Found:
     """Centers and deviations of the posteriors of phi: those of the censored one against the plain
     one's, by 2 standard errors, as if from different databases."""
@@ -607,6 +591,11 @@ def _distorted(summary: pd.DataFrame) -> Found:
     return ", ".join(shown), True if True in moved else None
 
 
+@claim(
+    "LW is nearer to the data than SW at equal bounds",
+    "lower mean max-ECDF",
+    note="of counts; of real income in the paper",
+)
 def _vector_beats_scalar(summary: pd.DataFrame) -> Found:
     rows = summary[(summary["setting"] == _CURVE) & (summary["quantity"] == _APART)]
     means = {
@@ -625,10 +614,7 @@ STUDY_H = Study(
     quick=Size(replicates=2, options={"scales": [1.0, 0.7]}),
     paper=Size(replicates=20, options={"scales": [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]}),
     claims=(
-        Claim(text="censoring distorts the posterior", check=_distorted,
-              threshold="mean or deviation moves by more than 2 standard errors",
-              note="at epsilon 5; the picture in the paper has no numbers"),
-        Claim(text="LW is nearer to the data than SW at equal bounds", check=_vector_beats_scalar,
-              threshold="lower mean max-ECDF", note="of counts; of real income in the paper"),
+        _distorted,
+        _vector_beats_scalar,
     ),
 )  # fmt: skip

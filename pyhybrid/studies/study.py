@@ -6,10 +6,12 @@ it, and claims in words.
 
 from __future__ import annotations
 
+import csv
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -79,6 +81,23 @@ class Claim:
     note: str = ""
     experiment: str = ""
     fewest: int = FEWEST
+
+
+def claim(text: str, threshold: str, **words: Any) -> Callable[..., Claim]:
+    """Decorator of a check, then the `Claim` of this text; `words` are its other fields."""
+    return lambda check: Claim(text=text, threshold=threshold, check=check, **words)
+
+
+def published_in(study: str) -> tuple[Published, ...]:
+    """The published numbers of a study, from `published.csv`, in its order."""
+    table = files("pyhybrid.studies").joinpath("published.csv").read_text("utf-8")
+    lines = []
+    for row in csv.DictReader(table.splitlines()):
+        if row.pop("study") == study:
+            fields: dict[str, Any] = {**row, "one_database": row["one_database"] == "yes"}
+            fields |= {name: float(row[name] or 0) for name in ("low", "high", "error")}
+            lines.append(Published(**fields))
+    return tuple(lines)
 
 
 @dataclass(frozen=True, kw_only=True)
