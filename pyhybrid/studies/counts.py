@@ -9,6 +9,7 @@ already, falls further from the data. Efficiency, a measure of slack, rises neve
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.measures.estimates import STATISTICS
@@ -56,6 +58,8 @@ from pyhybrid.studies.study import (
     session_over,
 )
 
+SURVEY = "salary, the survey of 2017"
+"""Setting of studies that are run on the survey's file."""
 LARGEST_SALARY = 509_000
 """Of the survey of [V25] sec. 3, in dollars."""
 _STEP = Reweighting.published(k=0.95)
@@ -83,6 +87,35 @@ def salaries(n: int, rng: np.random.Generator) -> FloatArray:
     shape = (mean / sd) ** 2
     values = rng.gamma(shape, mean / shape, size=4 * n)
     return np.round(values[values <= LARGEST_SALARY][:n])
+
+
+_SALARY_FILE = (
+    "the public-use file of the Survey of Doctorate Recipients 2017 as CSV, with SALARY, GENDER, "
+    "AGEGRP (or AGEGR, AGE) and WKSWK (or WKSWKGR)"
+)
+_NO_ANSWER = 9_000_000  # codes of salaries that were not asked for, or not told, are above
+
+
+def survey_salaries(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Salary (dollars), gender, age group (text) and weeks of those who told their salary."""
+    try:
+        table = pd.read_csv(path, low_memory=False).rename(columns=str.upper)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"data {path} cannot be read: {error}") from None
+    names = {"salary": ("SALARY",), "gender": ("GENDER",), "age": ("AGEGRP", "AGEGR", "AGE"),
+             "weeks": ("WKSWK", "WKSWKGR")}  # fmt: skip
+    columns = {name: next((c for c in any_of if c in table), "") for name, any_of in names.items()}
+    if "" in columns.values():
+        lacks = ", ".join(name for name, column in columns.items() if not column)
+        raise InvalidInput(f"data {path} must be {_SALARY_FILE}: it has no column of {lacks}")
+    table = table[[*columns.values()]].set_axis([*columns], axis=1)
+    for name in ("salary", "weeks"):
+        table[name] = pd.to_numeric(table[name], errors="coerce")
+    table = table[table["salary"].between(0, _NO_ANSWER)].dropna()
+    if len(table) < 100 or table["salary"].nunique() < 10:
+        raise InvalidInput(f"data {path} must hold 100 salaries or more: {len(table)} are told")
+    told: pd.DataFrame = table.astype({"gender": str, "age": str}).reset_index(drop=True)
+    return told
 
 
 def candidates(model: NegativeBinomial) -> dict[str, Any]:
@@ -149,6 +182,9 @@ def measure_c(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """The same on simulated salaries, and on real visits."""
     rng = streams.generator("data")
+    if setting == SURVEY:
+        told = survey_salaries(options["data"])["salary"].to_numpy(dtype=float)
+        return _compared(rng.choice(told, min(1000, told.size), replace=False), streams, options)
     if setting.startswith("salary"):
         return _compared(salaries(1000, rng), streams, options)
     from statsmodels.datasets import randhie
@@ -356,7 +392,11 @@ def _all_higher(_: pd.DataFrame) -> Found:
 
 
 def _of_salaries(check: Callable[[pd.DataFrame, str], Found]) -> Callable[[pd.DataFrame], Found]:
-    return lambda summary: check(summary, STUDY_D.settings[0])
+    def check_salaries(summary: pd.DataFrame) -> Found:
+        settings = set(summary["setting"])
+        return check(summary, SURVEY if SURVEY in settings else STUDY_D.settings[0])
+
+    return check_salaries
 
 
 @claim(
@@ -447,6 +487,9 @@ STUDY_D = Study(
     settings=("salary, simulated", "visits, RAND"),
     measure=measure_d,
     takes_program=True,
+    takes_data=True,
+    data_setting=SURVEY,
+    read_data=survey_salaries,
     quick=Size(replicates=1),
     paper=Size(replicates=10),
     claims=(

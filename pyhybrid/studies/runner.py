@@ -127,8 +127,9 @@ def run_study(
     engine : str, default "auto"
         See `pyhybrid.engines.resolve_engine`; part of what the results belong to.
     data : path, optional
-        File of records for a study that takes one (E), or cannot be run without (J). The results
-        belong to its content, are as confidential, and only their owner can read the folder.
+        File of records for a study that takes one (D, E, G), or cannot be run without (J). The
+        results belong to its content, are as confidential, and only their owner can read the
+        folder.
     program : {"default", "published"}
         Stan program of the study's model (A to E): pyhybrid's, or that which the paper prints.
     workers : int, default 1
@@ -156,19 +157,20 @@ def run_study(
     streams(seed)
     folder = Path(out)
     path = None if data is None else os.fspath(Path(data).absolute())
+    settings = (study.data_setting,) if data and study.data_setting else study.settings
     tasks = [
         _Database(
             study=study.name, measure=study.measure, setting=setting, place=place,
             replicate=replicate, seed=seed, options={**options, "data": path},
         )
-        for place, setting in enumerate(study.settings)
+        for place, setting in enumerate(settings)
         for replicate in range(count)
     ]  # fmt: skip
     header = {
         "format": _FORMAT,
         "pyhybrid": pyhybrid.__version__,
         "study": study.name,
-        "settings": list(study.settings),
+        "settings": list(settings),
         "options": options,
         "seed": seed,
     }
@@ -358,6 +360,7 @@ class Reproduced:
 def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
     """Lines of one study, from its `StudyResult.summary`."""
     n, lines = int(summary["n"].max()), []
+    real = study.data_setting in set(summary["setting"])
 
     def add(line: Published | Claim, holds: bool | None, **words: str) -> None:
         lines.append(
@@ -371,6 +374,8 @@ def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
         )
 
     for number in study.published:
+        if (number.setting == study.data_setting) != real:
+            continue
         ours, threshold, holds = _beside(number, summary)
         quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
         add(number, holds, quantity=quantity, published=number.shown, ours=ours,

@@ -45,7 +45,7 @@ from pyhybrid.mechanisms import (
 from pyhybrid.models import Beta, BetaRegression, NegativeBinomial
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
 from pyhybrid.studies.comparing.curve import risk_utility_curve
-from pyhybrid.studies.counts import LARGEST_SALARY, mixture_counts
+from pyhybrid.studies.counts import LARGEST_SALARY, SURVEY, mixture_counts, survey_salaries
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
@@ -465,8 +465,14 @@ def reported_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
 
 def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Bounds and utility of one synthetic set at epsilon 5."""
-    simulated = simulated_salaries if setting == _SMOOTH else reported_salaries
-    data = simulated(streams.generator("data"), int(options["records"]))
+    rng, n = streams.generator("data"), int(options["records"])
+    if setting == SURVEY:
+        data = survey_salaries(options["data"]).sample(frac=1, random_state=rng).head(n)
+        largest = max(LARGEST_SALARY, data["salary"].max() + 1)
+        data["salary"] = np.clip(data["salary"] / largest, 1e-3, 1 - 1e-3)
+        data = data.reset_index(drop=True)
+    else:
+        data = (simulated_salaries if setting == _SMOOTH else reported_salaries)(rng, n)
     model = BetaRegression("salary ~ gender + age + weeks")
     session = session_over(model, data, streams, options)
     mechanisms: dict[str, PseudoPosteriorMechanism] = {
@@ -513,6 +519,9 @@ STUDY_G = Study(
     source="[C25] sec. 5",
     settings=(_SMOOTH, _REPORTED),
     measure=measure_g,
+    takes_data=True,
+    data_setting=SURVEY,
+    read_data=survey_salaries,
     quick=Size(replicates=2, options={"records": 1000, "warmup": 400, "draws": 400}),
     paper=Size(replicates=20, options={"records": 1000}),
     published=published_in("G"),

@@ -125,6 +125,7 @@ class Study:
     quick: Size
     paper: Size
     takes_data: bool = False  # can be run on a file of real records, `options["data"]`
+    data_setting: str = ""  # the one that is then run in the place of all others
     needs_data: str = ""  # the file that it cannot be run without, and where it is
     read_data: Callable[[str | os.PathLike[str]], Any] | None = None  # before anything is run
     takes_program: bool = False  # has a published program, `options["program"]`
