@@ -34,6 +34,7 @@ from pyhybrid.sources.source import SAMPLED, Parts, Source
 IntArray = npt.NDArray[np.int64]
 PARTS = STEPS_OF_CLIP
 """Of one count, for discrete noise."""
+_AT_ONCE = 2_048  # records whose scores stay in the processor's cache
 _MOST_LEVELS = 1_000  # of a column of numbers that may be a factor
 
 
@@ -126,8 +127,11 @@ def counted_bins(
 
 def summed_scores(scores: FloatArray, design: ScoringDesign) -> IntArray:
     """Clipped scores in whole steps, summed over records."""
-    clipped = clip_scores(scores, design.whitening, design.clip)
-    return np.asarray(whole_scores(clipped, design.clip).sum(axis=0))
+    total = np.zeros(scores.shape[1], dtype=np.int64)
+    for first in range(0, len(scores), _AT_ONCE):
+        clipped = clip_scores(scores[first : first + _AT_ONCE], design.whitening, design.clip)
+        total += whole_scores(clipped, design.clip).sum(axis=0)
+    return total
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

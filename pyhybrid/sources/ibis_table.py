@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -80,10 +83,20 @@ class IbisTable(Source):
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
+        at_once, waiting = os.cpu_count() or 1, deque[Future[Any]]()
         total: Any = None
-        for batch in self._batches(columns, levels=True):
-            added = of_batch(batch)
-            total = added if total is None else total + added
+
+        def add(most_waiting: int) -> None:
+            nonlocal total
+            while len(waiting) > most_waiting:
+                added = waiting.popleft().result()
+                total = added if total is None else total + added
+
+        with ThreadPoolExecutor(at_once) as pool:  # numpy leaves other threads their time
+            for batch in self._batches(columns, levels=True):
+                waiting.append(pool.submit(of_batch, batch))
+                add(at_once - 1)
+            add(0)
         if total is None:
             raise InvalidInput("the table must have rows: found none")
         return total

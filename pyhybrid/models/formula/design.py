@@ -329,6 +329,8 @@ def indicator_name(predictor: str) -> str:
 
 def _with_indicators(matrix: Matrix, df: pd.DataFrame, predictors: Sequence[str]) -> Matrix:
     """The matrix with the indicators of these predictors behind it."""
+    if not predictors:
+        return matrix
     names = tuple(map(indicator_name, predictors))
     missing = df[[*predictors]].isna().to_numpy(dtype=np.float64)
     return replace(
