@@ -20,10 +20,10 @@ from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.tables.domains import domain_of
 
 DOMAIN = {
-    "age": ColumnDomain(bins=tuple(range(18, 94, 4))),
+    "age": ColumnDomain(bins=tuple(range(18, 94, 8))),
     "area": ColumnDomain(levels=("north", "south", "west"), missing=True),
     "income": ColumnDomain(
-        levels=(0,), bins=(1, *range(5_000, 105_000, 5_000)), step=10, missing=True
+        levels=(0,), bins=(1, *range(10_000, 110_000, 10_000)), step=10, missing=True
     ),
     "owner": ColumnDomain(levels=(False, True)),
 }
@@ -46,7 +46,7 @@ def survey(n: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return survey(20_000)
+    return survey(8_000)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def _largest(scores: Any, *, candidates: Any, **options: Any) -> Any:
 def test_a_whole_table_is_released_in_parts_and_from_its_stored_model(
     m: int, table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyhybrid.tables.in_parts._ROWS", 6_000)
+    monkeypatch.setattr("pyhybrid.tables.in_parts._ROWS", 2_400)
     charge = ph.release_in_parts(mechanism(), str(stored), tmp_path / "out", n_synthetic=m)
     assert (charge.kind, charge.epsilon, charge.delta) == ("strict", 4, 1e-6)
     release = Release.load(tmp_path / "out")
