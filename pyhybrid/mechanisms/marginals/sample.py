@@ -52,10 +52,12 @@ class Link:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
     """Models of all columns, in their order: functions of measurements and public columns.
-    `records` are n, without cells."""
+    `records` are n, without cells; `rows` are simulated from the models so far, of as many columns
+    as a fit had need of."""
 
     links: tuple[Link, ...]
     records: Records
+    rows: Records | None = None
 
     @property
     def modes(self) -> dict[str, FloatArray]:
@@ -108,9 +110,10 @@ class Chain:
             measurements[0].clique[0],
             tuple(m.clique[1] for m in measurements),
         )
-        records = self.records
+        records, rows = self.records, self.rows
         if not {*names} <= {NO_PREDICTOR, *records.public}:
-            records = self.repeated.simulate(random, f"fit/{column}/rows")
+            kept = {} if rows is None else rows.places
+            records = rows = self.repeated.simulate(random, f"fit/{column}/rows", kept=kept)
         elif not records.public and {*names} == {NO_PREDICTOR}:
             records = replace(records, n=1)  # all records are alike
         predictors = [records.predictor(name) for name in names]
@@ -128,7 +131,7 @@ class Chain:
         )
         start = None if earlier is None else _start(earlier, names, predictors)
         link = Link(column=column, predictors=names, model=tables.fit(start))
-        return replace(self, links=(*self.links, link))
+        return replace(self, links=(*self.links, link), rows=rows)
 
 
 def simulated(

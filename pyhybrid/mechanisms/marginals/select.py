@@ -434,7 +434,7 @@ class _Rounds:
         links = self.chain.links
         measurements = self.measuring.of_column(column, self.results, self.n)
         random = self.random.child(f"round {len(self.results.choices)}")
-        after = replace(self.chain, links=links[:place]).with_column(
+        after = replace(self.chain, links=links[:place], rows=None).with_column(
             measurements, random, links[place]
         )
         self.chain = replace(after, links=(*after.links, *links[place + 1 :]))
