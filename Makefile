@@ -75,7 +75,7 @@ notebooks: $(VENV)/.dev r-packages
 SIZE ?= quick
 STUDIES := build/studies-$(SIZE)
 reproduction: $(VENV)/.dev
-	rm -rf $(STUDIES); for s in A B C D E F G H I; do \
+	rm -rf $(STUDIES); for s in A B C D E F G H I K L; do \
 	  $(BIN)/pyhybrid study run $$s --size $(SIZE) --workers 2 --engine embedded --out $(STUDIES)/$$s || exit 1; done
 	[ -z "$(CSRG)" ] || $(BIN)/pyhybrid study run J --size $(SIZE) --data "$(CSRG)" --engine embedded --out $(STUDIES)/J
 	$(BIN)/pyhybrid study table $(STUDIES)/? --overwrite \

@@ -1,7 +1,8 @@
 """Bounds, weights, accounting and composition on arrays: what the papers define, without a model.
 
 NumPy and SciPy only; shapes are (draws, records). All raise `InvalidInput` for an argument that is
-not as its description says. The same names exist in the R package.
+not as its description says. The R package has the same names, but for classes, `compose_charges`,
+`range_of_censoring` and `refit_of`.
 """
 
 from __future__ import annotations

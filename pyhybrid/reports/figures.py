@@ -57,7 +57,7 @@ def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
 def plot_bounds(
     groups: draw.Groups, *, overall: Mapping[str, float] | None = None, label: str = _BY_RECORD
 ) -> Figure:
-    """Violins of by-record Lipschitz bounds (n,), one per mechanism [V25 fig. 3], with `overall`
+    """Violins of by-record Lipschitz bounds (n,), one per mechanism [V25 fig. 1, 4], with `overall`
     ones marked by a line; infinite bounds are not drawn but counted below the violin. `label` is
     for groups of other bounds, such as the overall ones of many databases."""
     parts = {key: draw.finite(values) for key, values in groups.items()}
@@ -221,7 +221,7 @@ def plot_bound_against_weight(
     alpha: npt.ArrayLike, by_record: npt.ArrayLike, *, overall: float, before: Fit | None = None
 ) -> Figure:
     """By-record bound (n,), nats, against weight (n,) with a smooth and the overall bound [V25
-    figs 2, 6]; the same `before` re-weighting, (alpha, by_record, overall), in a panel to the left.
+    figs 3, 6]; the same `before` re-weighting, (alpha, by_record, overall), in a panel to the left.
 
     The smooth is a lowess curve through the mean bounds in 100 equal bins of the weight: ties
     cannot break it and its cost does not grow with n. It needs 4 bins that hold records. Infinite

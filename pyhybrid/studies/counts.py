@@ -508,7 +508,7 @@ STUDY_D = Study(
         ),
         Claim(text="on salary CW_final is nearer to the data than CW across the board",
               check=_of_salaries(_nearer("CW_final", "CW", *STATISTICS)), threshold=NEARER,
-              note="the survey cannot be shipped: gamma distributed salaries of its moments"),
+              note="simulated salaries are gamma distributed, of the survey's moments"),
         Claim(text="on salary LW is nearer to the data than one weight for all at its bound",
               check=_of_salaries(_nearer("LW", "SW", "mean", "q90")), threshold=NEARER,
               note="LW gives the largest and the smallest salaries the least weight, and the gamma "

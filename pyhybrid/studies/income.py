@@ -243,8 +243,8 @@ _where_chains_agree = functools.partial(in_each_setting, left_out=_chains_disagr
     "proportional to them",
     "correlation of logarithms above 0.95, slope 0.75 to 1.33",
     fewest=1,
-    note="another year of the survey: shape and order count, not digits. On 200 "
-    "resamples of the paper's size the published bounds of one normal lie within 1.8 "
+    note="of the February file, another year of the survey: shape and order count, not digits. On "
+    "200 resamples of the paper's size the published bounds of one normal lie within 1.8 "
     "standard deviations of the means",
 )
 @_where_chains_agree

@@ -225,7 +225,7 @@ def _better_at_equal_risk(other: str) -> Callable[[pd.DataFrame], Found]:
 def _risk_falls(summary: pd.DataFrame) -> Found:
     risk = list(means_of(summary, _SETTING, _STRENGTHS, _NAMED).values())
     shown = ", ".join(f"{value:.3f}" for value in risk)
-    return f"from strong to no masks: {shown}", bool(all(np.diff(risk) < 0))
+    return f"from weak to no masks: {shown}", bool(all(np.diff(risk) < 0))
 
 
 @claim(

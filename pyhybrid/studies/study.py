@@ -171,10 +171,12 @@ def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
 
 
 def falls(before: pd.Series, after: pd.Series, to: float = 0.0) -> bool | None:
-    """Whether the mean comes nearer `to`; None within 2 standard errors of the difference."""
+    """Whether the mean comes nearer `to`; None within 2 standard errors of the difference, and of
+    means over fewer databases than a verdict needs."""
     change = abs(after["mean"] - to) - abs(before["mean"] - to)
     error = math.hypot(before["mc_error"], after["mc_error"])
-    return None if not abs(change) > 2 * error else bool(change < 0)
+    few = min(before["n"], after["n"]) < FEWEST
+    return None if few or not abs(change) > 2 * error else bool(change < 0)
 
 
 def all_hold(parts: Sequence[bool | None]) -> bool | None:

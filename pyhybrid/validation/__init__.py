@@ -225,8 +225,8 @@ def validate_supplement(
     Parameters
     ----------
     script : path
-        Your copy of the R script that the supplement of [V25] prints, as it is. It is code: R runs
-        it with your rights. What it leaves undefined is supplied.
+        Your copy of the R script that the supplement of the earlier version of [V25] prints, as it
+        is. It is code: R runs it with your rights. What it leaves undefined is supplied.
     program : path, optional
         Your copy of the Stan program, as it is: it is run by the engine, old arrays rewritten, and
         compared as `validate_published` does; the script then reads its log_lik, too.

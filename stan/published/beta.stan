@@ -1,11 +1,12 @@
-// Weighted, censored beta distribution, as published.                         [C25, supplement 2]
+// Weighted, censored beta distribution, as printed.                           [C25, supplement 2]
 //
 //   outcome_i ~ Beta(beta1, beta2),   beta1 = lambda phi,   beta2 = lambda (1 - phi)
 //   phi ~ Beta(1, 1),   lambda ~ Pareto(0.1, 1.5), lambda > 0.1
 //
 // The weighted term of a record is clipped at M on both sides [C25, sec. 3]: log_lik; log_lik_noM
-// is not clipped. Equal weights alpha are the scalar form. stan/beta.stan has the same posterior
-// and is faster: without a cap three sums stand for all records.
+// is not clipped. The printed functions betawt, betawt_i and betawt_i_noM are written out, and y_rep
+// is added. Equal weights alpha are the scalar form. stan/beta.stan has the same posterior and is
+// faster: without a cap three sums stand for all records.
 data {
   int<lower=1> n;
   vector<lower=0, upper=1>[n] outcome;
