@@ -181,8 +181,8 @@ def section(
         for field in ("heading", "alt", "caption", "text", "table")
     )
     pictures = [
-        picture_of(figure, alt=alt, caption=caption)
-        for figure, alt, caption in zip(figures, alts, captions, strict=False)
+        picture_of(figure, alt=alts[place], caption=captions[place])
+        for place, figure in enumerate(figures)
         if figure is not None
     ]
     shown = [

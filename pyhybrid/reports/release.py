@@ -25,6 +25,7 @@ from pyhybrid.reports import columns as by_column
 from pyhybrid.reports import figures, fits, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
 from pyhybrid.reports.measures import measures_section
+from pyhybrid.reports.relations import repeated_section
 
 _SETS = 3
 _NESTED = (Mapping, list, tuple)
@@ -90,6 +91,7 @@ def release_report(
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
         *_relations(release),
+        *repeated_section(release, data),
         *by_column.pairs_section(ratios),
         page.folded("Each column", [*marks, *columns]),
         *(replace(part, folded=True) for part in fits.estimates_section(release)),

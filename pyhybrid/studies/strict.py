@@ -1,8 +1,8 @@
 """Studies F, G and H: truncated and censored mechanisms and the perturbed histogram.
 
 Censor_w clips the likelihood under RE-WEIGHTED weights, one step of [V25] eq. 2.1 at k = 0.95;
-Weighted-e truncates plain Lipschitz weights. So the counts of records at the cap come nearest to the
-published ones.
+Weighted-e truncates plain Lipschitz weights. So the counts of records at the cap come nearest to
+the published ones.
 
 The studies take M = epsilon / 2, as the paper does. [C25] says that one draw costs epsilon = 2 M
 if one record is replaced. A posterior draw depends on the data through the sum of the clipped terms

@@ -368,3 +368,15 @@ def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
     assert "300 rows, 300 of them looked at" in shown
     assert re.search(r"age +Counts", shown)
     assert "00001" in shown
+
+
+@pytest.mark.filterwarnings("ignore:.*records are too few")
+def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
+    table = pd.DataFrame({"group": ["=1+1", "b"] * 150, "change": [-1.5, 2.5] * 150})
+    table.to_csv(csv, index=False)
+    levels = {"kind": "Nominal", "levels": ["=1+1", "b"]}
+    types = {"group": levels, "change": {"kind": "Nominal", "levels": [-1.5, 2.5]}}
+    (csv.parent / "t.json").write_text(json.dumps(types))
+    error = run("synthesize", str(csv), "--epsilon", "4", "--types", str(csv.parent / "t.json"),
+                "--out", str(csv.parent / "released"))[2]  # fmt: skip
+    assert "group: cells begin with = + - or @" in error
