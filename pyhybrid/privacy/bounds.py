@@ -85,7 +85,8 @@ def lipschitz_bounds(
 
     [S22] sec. 2; [V25] alg. 1. The supplement of the earlier version of [V25] writes a
     leave-one-out difference :math:`|\sum_j f_{sj} - \sum_{j \ne i} f_{sj}|`, which is
-    :math:`|f_{si}|`; this function uses that identity and is linear in S n: D_i = max_s |alpha_i f_i(theta_s)|.
+    :math:`|f_{si}|`; this function uses that identity and is linear in S n:
+    D_i = max_s |alpha_i f_i(theta_s)|.
 
     Parameters
     ----------
