@@ -1,11 +1,10 @@
 """The building blocks of differential privacy, with noise from the OpenDP library.
 
 Each answer carries its charge. Charges of answers from the same data add up (sequential
-composition); whatever is computed from an answer alone costs nothing more (post-processing).
-Both are kept by the same `pyhybrid.Ledger` that keeps releases of synthetic data.
-
-The noise has no seed: OpenDP takes it from the operating system, in exact integer arithmetic, since
-floating-point Laplace noise leaks through its last bits [M12].
+composition), in the same `pyhybrid.Ledger` that keeps releases of synthetic data; whatever is
+computed from an answer alone costs nothing more (post-processing). The noise has no seed: OpenDP
+takes it from the operating system, in exact integer arithmetic, since floating-point Laplace noise
+leaks through its last bits [M12].
 
 References
 ----------

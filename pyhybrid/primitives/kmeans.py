@@ -4,8 +4,8 @@ Each round assigns every row to its nearest center and moves the center to the m
 which counts the rows of each cluster and sums them: two looks at the data. With T rounds each look
 gets :math:`\epsilon' = \epsilon / (2 T)`, and by sequential composition all looks cost epsilon.
 
-**Sensitivity.** Rows have an L1 norm of at most 1, and each row is in one cluster, so replacing a
-row changes all counts together by at most 2 (one less here, one more there) and all sums together
+**Sensitivity.** Rows have an L1 norm of at most 1, and each row is in one cluster: replacing one
+changes all counts together by at most 2 (one less here, one more there) and all sums together
 by at most 1 + 1 = 2 in L1. Both get Laplace(2 / epsilon') noise in every coordinate. A center is
 sum / count where the noisy count is at least 1; else it starts anew, uniform in the L1 ball. The
 initial centers come from there, too, and not from the data.
@@ -17,50 +17,32 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    check_count,
-    check_each,
-    check_numeric,
-    check_positive,
-)
+from pyhybrid.core.checks import FloatArray, check_count, check_each, check_numeric, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
+from pyhybrid.primitives.noise import UNIT, PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 
 IntArray = npt.NDArray[np.int64]
-_UNIT = 2**30  # sums are taken in whole units of 2^-30: exact in any order, unlike floats
 _SENSITIVITY = 2
 _BELOW = 1 - 2**-50  # of a share: the sum of all is not above epsilon, however floats round
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyCenters(PrivateAnswer):
-    """Centers of clusters.
-
-    Attributes
-    ----------
-    value : ndarray, shape (k, d)
-        Centers after the last round, or their mean over the last rounds that are averaged; noise
-        may carry them out of the L1 ball.
-    counts : ndarray of int, shape (k,)
-        Noisy cluster sizes of the last round; may be negative.
-    n_rounds : int
-        T.
-    scale : float
-        Of the Laplace noise on each count and each coordinate of a sum, 4 T / epsilon.
+    """Centers of clusters after the last of T rounds (`value`, which noise may carry out of the L1
+    ball), or their mean over the last rounds that are averaged; noisy cluster sizes of the last
+    round (`counts`); `scale` of the Laplace noise on counts and coordinates of sums, 4 T / epsilon.
     """
 
-    value: FloatArray
-    counts: IntArray
+    value: FloatArray  # (k, d)
+    counts: IntArray  # (k,)
     n_rounds: int
     scale: float
 
@@ -95,13 +77,7 @@ def dp_kmeans(
         Last rounds whose centers are averaged, at most `n_rounds`: less noise at no further cost
         once clusters no longer change [JC].
 
-    Raises
-    ------
-    InvalidInput
-        For epsilon <= 0, a row that is too long or not finite (its record number is given),
-        initial centers of another shape, or more rounds to average than there are.
-    EngineUnavailable
-        If OpenDP is not installed.
+    Errors as of `laplace_sum`; and for initial centers of another shape.
 
     Examples
     --------
@@ -115,53 +91,39 @@ def dp_kmeans(
     averaged = check_count(n_averaged, "n_averaged")
     if averaged > rounds:
         raise InvalidInput(f"n_averaged must be at most n_rounds, {rounds}: found {averaged}")
-    data = _whole_units(rows)
+    units = _whole_units(rows)
     rng = streams().generator("k-means")
-    centers = _uniform_in_l1_ball(k, data.shape[1], rng)
+    centers = _uniform_in_l1_ball(k, units.shape[1], rng)
     if start is not None:
         shape, centers = centers.shape, check_numeric(start, "start")
         if centers.shape != shape or not np.isfinite(centers).all():
             raise InvalidInput(f"start must be finite, of shape {shape}: found {centers.shape}")
     share = check_positive(eps / (2 * rounds) * _BELOW, "epsilon / (2 n_rounds)")
     count_noise, scale = whole_number_noise(_SENSITIVITY, share)
-    sum_noise, _ = whole_number_noise(_SENSITIVITY, share, _UNIT)
-    counts, total = np.zeros(k, dtype=np.int64), np.zeros_like(centers)
+    sum_noise, _ = whole_number_noise(_SENSITIVITY, share, UNIT)
+    total = np.zeros_like(centers)
     for done in range(1, rounds + 1):
-        centers, counts = _round(data, centers, count_noise, sum_noise, rng)
+        # Squared distances up to the rows' norms, which do not change which center is nearest.
+        nearest = np.argmin((centers**2).sum(axis=1) - 2 * units / UNIT @ centers.T, axis=1)
+        sums = np.zeros(centers.shape, dtype=np.int64)
+        np.add.at(sums, nearest, units)
+        counts = np.array(count_noise(np.bincount(nearest, minlength=k).tolist()), dtype=np.int64)
+        noisy = np.array(sum_noise(sums.ravel().tolist()), dtype=np.float64).reshape(sums.shape)
+        centers = _uniform_in_l1_ball(k, units.shape[1], rng)
+        filled = counts >= 1
+        centers[filled] = noisy[filled] / UNIT / counts[filled, None]
         if done > rounds - averaged:
             total += centers
-    assumed = "Rows were brought to an L1 norm of at most 1 by public constants."
+    facts = {"assumes": ["Rows were brought to an L1 norm of at most 1 by public constants."]}
     return NoisyCenters(
         value=total / averaged,
         counts=counts,
         n_rounds=rounds,
         scale=scale,
         charge=PrivacyCharge.strict(
-            mechanism="dp_kmeans", epsilon=eps, relation="replace", facts={"assumes": [assumed]}
+            mechanism="dp_kmeans", epsilon=eps, relation="replace", facts=facts
         ),
     )
-
-
-def _round(
-    data: IntArray,
-    centers: FloatArray,
-    count_noise: Callable[[list[int]], list[int]],
-    sum_noise: Callable[[list[int]], list[int]],
-    rng: np.random.Generator,
-) -> tuple[FloatArray, IntArray]:
-    """Centers (k, d) and noisy counts (k,) after one round; data in whole units (n, d)."""
-    k, d = centers.shape
-    # Squared distances up to the rows' own norms, which do not change which center is nearest.
-    points = data / _UNIT
-    nearest = np.argmin((centers**2).sum(axis=1) - 2 * points @ centers.T, axis=1)
-    sums = np.zeros((k, d), dtype=np.int64)
-    np.add.at(sums, nearest, data)
-    counts = np.array(count_noise(np.bincount(nearest, minlength=k).tolist()), dtype=np.int64)
-    noisy_sums = np.array(sum_noise(sums.ravel().tolist()), dtype=np.float64).reshape(k, d) / _UNIT
-    moved = _uniform_in_l1_ball(k, d, rng)
-    filled = counts >= 1
-    moved[filled] = noisy_sums[filled] / counts[filled, None]
-    return moved, counts
 
 
 def _whole_units(rows: Any) -> IntArray:
@@ -170,9 +132,9 @@ def _whole_units(rows: Any) -> IntArray:
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(f"rows must have shape (n, d), n >= 1, d >= 1: found {matrix.shape}")
     check_each(np.isfinite(matrix).all(axis=1), "rows must be finite: record {} is not")
-    units = np.trunc(matrix * _UNIT)
+    units = np.trunc(matrix * UNIT)
     check_each(
-        np.abs(units).sum(axis=1) <= _UNIT,
+        np.abs(units).sum(axis=1) <= UNIT,
         "rows must have an L1 norm of at most 1: record {} has more; divide by public bounds",
     )
     return units.astype(np.int64)

@@ -17,8 +17,8 @@ References
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,27 +30,17 @@ from pyhybrid.core.checks import (
     check_count,
     check_each,
     check_finite,
-    check_flag,
-    check_numeric,
     check_positive,
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.noise import (
-    PrivateAnswer,
-    calibrated,
-    load_opendp,
-    refusals,
-    whole_number_noise,
-)
+from pyhybrid.primitives.noise import UNIT, PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS
 from pyhybrid.privacy.histogram import histogram_counts
 
 CHANGED = {"remove": 1, "replace": 2}
 """Records that a neighbor differs by: a replacement takes one out and puts one in."""
-_LARGEST_EXACT = 2**53
-_LARGEST_REAL_SUM = 2**20  # OpenDP sums a random subset of more, if n is confidential
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -59,15 +49,14 @@ class LaplaceAnswer(PrivateAnswer):
 
     Attributes
     ----------
-    value : float, int (of a sum with `whole`) or ndarray of int, shape (B,)
+    value : float, or ndarray of int, shape (B,)
         Counts may be negative.
-    edges : ndarray, shape (B + 1,), or None
-        Edges of the bins of a histogram.
     sensitivity : float
-        Largest change of the true value between neighbors (of all counts together, in L1), as
-        OpenDP states it: floating-point sums add a trifle.
+        Largest change of the true value between neighbors (of all counts together, in L1).
     scale : float
         Of the noise on each number; its standard deviation is sqrt(2) times this.
+    edges : ndarray, shape (B + 1,), or None
+        Of the bins of a histogram.
     """
 
     sensitivity: float
@@ -80,19 +69,13 @@ class LaplaceAnswer(PrivateAnswer):
 
 
 def laplace_sum(
-    values: Any,
-    *,
-    lower: float,
-    upper: float,
-    epsilon: float,
-    relation: str = "remove",
-    whole: bool = False,
+    values: Any, *, lower: float, upper: float, epsilon: float, relation: str = "remove"
 ) -> LaplaceAnswer:
     """Sum of values in [lower, upper] with Laplace noise.
 
     Sensitivity: leaving a record out moves the sum by at most max(|lower|, |upper|), replacing it
-    by at most upper - lower. For real numbers under ``remove`` OpenDP also counts upper - lower,
-    since it caps the number of records.
+    by at most upper - lower. Values are rounded to whole units, 2^30 of which are the power of 2
+    above the larger bound, and noise is drawn in these, so that sums are exact in any order.
 
     Parameters
     ----------
@@ -104,45 +87,21 @@ def laplace_sum(
         Above 0, nats.
     relation : {"remove", "replace"}
         See the module; ``replace`` makes n public.
-    whole : bool, default False
-        Values are whole numbers, with whole bounds, and stay so: noise is drawn from the discrete
-        Laplace distribution. Public: said by you, and never read from the values.
 
     Raises
     ------
     InvalidInput
-        For bounds that are missing or reversed, epsilon <= 0, a value that is outside the bounds,
-        not finite or, with `whole`, not whole (its record number is given).
+        For bounds that are missing or reversed, epsilon <= 0, a value that is outside the bounds or
+        not finite (its record number is given).
     EngineUnavailable
         If OpenDP is not installed.
 
     Examples
     --------
-    >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=1.0, whole=True).scale
-    1.0
+    >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=0.5).scale
+    2.0
     """
-    changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
-    low, high = check_bounds(lower, upper)
-    eps = check_positive(epsilon, "epsilon")
-    y = _within(values, low, high)
-    known_size = y.size if relation == "replace" else None
-    if check_flag(whole, "whole"):
-        if low % 1 or high % 1 or max(-low, high) > _LARGEST_EXACT:
-            raise InvalidInput(
-                "lower and upper must be whole, within +-2^53, for whole=True: found "
-                f"{low:g}, {high:g}"
-            )
-        check_each(y == np.rint(y), "values must be whole with whole=True: record {} is not")
-        noise = _noise(int(low), int(high), known_size, False, changed, eps)
-        return _answer("laplace_sum", y.astype(np.int64).tolist(), noise, eps, relation)
-    if known_size is None and y.size > _LARGEST_REAL_SUM:
-        raise InvalidInput(
-            f"values must be at most {_LARGEST_REAL_SUM} real numbers under relation='remove', as "
-            f"OpenDP would sum a random part of more: found {y.size}; state relation='replace', "
-            "or count in whole units, with whole=True"
-        )
-    noise = _noise(low, high, known_size, False, changed, eps)
-    return _answer("laplace_sum", y, noise, eps, relation)
+    return _noisy_sum("laplace_sum", values, check_bounds(lower, upper), epsilon, relation)
 
 
 def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> LaplaceAnswer:
@@ -152,18 +111,15 @@ def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> 
     relation is ``replace``, as n cannot be used under ``remove`` without noise of its own: there,
     divide a noisy sum by a noisy count and add their charges.
 
-    Parameters, errors and result as in `laplace_sum`, without `relation` and `whole`.
+    Parameters, errors and result as in `laplace_sum`, without `relation`.
 
     Examples
     --------
-    >>> round(laplace_mean([0.2, 0.4, 0.9, 0.1], lower=0, upper=1, epsilon=0.5).scale, 6)
+    >>> laplace_mean([0.2, 0.4, 0.9, 0.1], lower=0, upper=1, epsilon=0.5).scale
     0.5
     """
-    low, high = check_bounds(lower, upper)
-    eps = check_positive(epsilon, "epsilon")
-    y = _within(values, low, high)
-    noise = _noise(low, high, y.size, True, CHANGED["replace"], eps)
-    return _answer("laplace_mean", y, noise, eps, "replace")
+    bounds = check_bounds(lower, upper)
+    return _noisy_sum("laplace_mean", values, bounds, epsilon, "replace", mean=True)
 
 
 def laplace_histogram(
@@ -178,12 +134,8 @@ def laplace_histogram(
     r"""Counts in `n_bins` equal bins of [lower, upper] with Laplace noise on each.
 
     Sensitivity: leaving a record out lowers one count by 1; replacing it may lower one and raise
-    another, 2 together. The number of bins does not matter: a record is in one of them.
-
-    Parameters
-    ----------
-    n_bins : int
-        B >= 2, public. Bins are closed on the left; the last one on both sides.
+    another, 2 together. The number of bins, B >= 2 and public, does not matter: a record is in one
+    of them. Bins are closed on the left; the last one on both sides.
 
     Other parameters, errors and result as in `pyhybrid.primitives.laplace_sum`.
 
@@ -196,7 +148,7 @@ def laplace_histogram(
     bins = check_count(n_bins, "n_bins", at_least=2)
     counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=bins)
     edges = np.linspace(low, high, bins + 1)
-    return _noisy_counts("laplace_histogram", counts, epsilon, relation, edges)
+    return _answer("laplace_histogram", counts, CHANGED, epsilon, relation, edges=edges)
 
 
 def laplace_counts(
@@ -204,91 +156,66 @@ def laplace_counts(
 ) -> LaplaceAnswer:
     """Records in each of `n_categories` categories with Laplace noise on each count.
 
-    Parameters
-    ----------
-    codes : array_like of int, shape (n,)
-        Category of each record, 0 .. n_categories - 1. Confidential; may be empty.
-    n_categories : int
-        At least 2, public: categories without records are counted, too.
-
-    Sensitivity, other parameters, errors and result as in `laplace_histogram`.
+    `codes` (n,) are the categories of the records, 0 .. n_categories - 1; confidential. There are
+    at least 2 categories, public: those without records are counted, too. Sensitivity, other
+    parameters, errors and result as in `laplace_histogram`.
     """
     categories = check_count(n_categories, "n_categories", at_least=2)
-    array = check_numeric(codes, "codes")
-    if array.ndim != 1:
-        raise InvalidInput(f"codes must be a vector of shape (n,): found {array.shape}")
+    array = check_vector(codes, "codes") if np.size(codes) else np.zeros(0)
     check_each(
         (array >= 0) & (array < categories) & (array == np.floor(array)),
         f"codes must be whole numbers in 0 .. {categories - 1}: record {{}} is not",
     )
     counts = np.bincount(array.astype(np.int64), minlength=categories)
-    return _noisy_counts("laplace_counts", counts, epsilon, relation)
+    return _answer("laplace_counts", counts, CHANGED, epsilon, relation)
 
 
-def _noisy_counts(
-    name: str, counts: Any, epsilon: float, relation: str, edges: FloatArray | None = None
+def _noisy_sum(
+    name: str,
+    values: Any,
+    bounds: tuple[float, float],
+    epsilon: float,
+    relation: str,
+    *,
+    mean: bool = False,
 ) -> LaplaceAnswer:
-    eps = check_positive(epsilon, "epsilon")
-    changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
-    measurement, scale = whole_number_noise(changed, eps)
-    noise = (lambda values: np.array(measurement(values), dtype=np.int64)), float(changed), scale
-    return _answer(name, counts.tolist(), noise, eps, relation, edges)
+    y = _within(values, *bounds)
+    power = math.frexp(max(-bounds[0], bounds[1]))[1]
+    unit = check_positive(math.ldexp(1 / UNIT, power), "the unit of sums, 2^-30 of a bound,")
+    least, most = (round(bound / unit) for bound in bounds)
+    sensitivity = {"remove": max(-least, most), "replace": max(most - least, 1)}
+    total = np.rint(y / unit).astype(np.int64).sum()
+    part = unit / y.size if mean else unit
+    return _answer(name, total, sensitivity, epsilon, relation, unit=part)
 
 
 def _answer(
     name: str,
-    values: Any,
-    noise: tuple[Any, float, float],
+    whole: Any,
+    sensitivity: Mapping[str, int],
     epsilon: float,
     relation: str,
+    *,
+    unit: float = 1,
     edges: FloatArray | None = None,
 ) -> LaplaceAnswer:
-    """The answer of a measurement with its sensitivity and scale."""
-    measurement, sensitivity, scale = noise
-    assumed = "The bounds or categories were fixed without looking at the data."
+    """A whole number or an array of them with noise, times `unit`; `sensitivity` by relation."""
+    change = sensitivity[check_choice(relation, "relation", RELATIONS)]
+    eps = check_positive(epsilon, "epsilon")
+    measurement, scale = whole_number_noise(change, eps)
+    noisy = np.array(measurement(np.ravel(whole).tolist()), dtype=np.int64)
+    facts = {"assumes": ["The bounds or categories were fixed without looking at the data."]}
     return LaplaceAnswer(
-        value=measurement(values),
+        value=(noisy.reshape(np.shape(whole)) * unit)[()],
         edges=edges,
-        sensitivity=sensitivity,
-        scale=scale,
-        charge=PrivacyCharge.strict(
-            mechanism=name, epsilon=epsilon, relation=relation, facts={"assumes": [assumed]}
-        ),
+        sensitivity=float(change * unit),
+        scale=scale * unit,
+        charge=PrivacyCharge.strict(mechanism=name, epsilon=eps, relation=relation, facts=facts),
     )
-
-
-@functools.lru_cache(maxsize=32, typed=True)  # of each argument; within a tuple 1 would be 1.0
-def _noise(
-    low: float, high: float, known_size: int | None, mean: bool, changed: int, epsilon: float
-) -> tuple[Any, float, float]:
-    """OpenDP's sum or mean with noise, its sensitivity and scale, all made of what is public and
-    kept from one answer to the next; `low` and `high` are ints for whole values."""
-    dp = load_opendp()
-    with refusals():
-        if isinstance(low, int):  # 64 bits by name: OpenDP takes such numbers for 32-bit ones
-            atoms = dp.atom_domain(bounds=(low, high), T=dp.i64)
-        else:
-            atoms = dp.atom_domain(bounds=(low, high), nan=False)
-        space = dp.vector_domain(atoms, size=known_size), dp.symmetric_distance()
-        exact = space >> (dp.t.then_mean() if mean else dp.t.then_sum())
-        sensitivity = float(exact.map(changed))
-    measurement, scale = calibrated(
-        lambda b: exact >> dp.m.then_laplace(scale=b),
-        scale=sensitivity / epsilon,
-        d_in=changed,
-        epsilon=epsilon,
-    )
-    return measurement, sensitivity, scale
 
 
 def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
-    """Return stated bounds, lower < upper, or say why they cannot be read from the data."""
-    for name, value in (("lower", lower), ("upper", upper)):
-        if value is None or isinstance(value, str):
-            raise InvalidInput(
-                f"{name} must be a number: found {value!r}; bounds are never read from the data: "
-                "give them, they are part of the guarantee"
-            )
+    """Return stated bounds, lower < upper."""
     low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
     if low >= high:
         raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")
@@ -300,7 +227,6 @@ def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
 def _within(values: Any, low: float, high: float) -> FloatArray:
     """`values` (n,), finite and within [low, high]."""
     array = check_vector(values, "values")
-    check_each(np.isfinite(array), "values must be finite: record {} is not")
     check_each(
         (array >= low) & (array <= high),
         f"values must lie in [{low:g}, {high:g}]: record {{}} does not; clip them by public bounds",

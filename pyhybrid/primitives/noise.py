@@ -6,9 +6,10 @@ import contextlib
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,8 @@ from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text, round_up
 
+UNIT = 2**30
+"""Whole units that make up 1 where numbers are summed: exact in any order, unlike floats."""
 _STEPS = 64  # of one unit in the last place each; one or two are enough
 
 
@@ -27,8 +30,8 @@ _STEPS = 64  # of one unit in the last place each; one or two are enough
 class PrivateAnswer(ABC):
     """An answer with noise and its strict charge; both may be published.
 
-    A charge below what the answer's own noise costs is refused. The identifier tells it from every
-    other one, also from one that came out the same.
+    A charge below what the answer's noise costs is refused. The identifier tells it from every
+    other answer, also from one that came out the same.
     """
 
     charge: PrivacyCharge
@@ -71,7 +74,7 @@ class NoiseProvenance:
 
 
 def load_opendp() -> ModuleType:
-    """`opendp.prelude`, ready for use; EngineUnavailable if OpenDP is not installed."""
+    """`opendp.prelude`; EngineUnavailable if OpenDP is not installed."""
     try:
         import opendp.prelude as dp
     except ImportError as error:
@@ -84,11 +87,8 @@ def load_opendp() -> ModuleType:
     return prelude
 
 
-@functools.lru_cache(maxsize=1)
 def opendp_version() -> str:
     """Version of the installed OpenDP library."""
-    from importlib.metadata import version
-
     return version("opendp")
 
 
@@ -108,19 +108,27 @@ def whole_number_noise(
     d_in: float, epsilon: float | None = None, unit: int = 1, *, rho: float | None = None
 ) -> tuple[Any, float]:
     """OpenDP's discrete noise on vectors of whole numbers, of which `unit` make up 1, and its scale
-    in the vector's own units: Laplace noise by `epsilon`, `d_in` in L1; Gaussian by `rho`, in L2.
-    """
+    in the vector's units: Laplace noise by `epsilon`, `d_in` in L1; Gaussian by `rho`, in L2. The
+    scale is the least whose cost by OpenDP, which rounds up in binary (Laplace(2 / 3) costs
+    3.0000000000000004 at sensitivity 2), is not above `epsilon` or `rho`."""
     dp = load_opendp()
-    atoms = dp.vector_domain(dp.atom_domain(T=dp.i64))
-    if epsilon is not None:
-        space, then_noise, cost = (atoms, dp.l1_distance(T=dp.i64)), dp.m.then_laplace, epsilon
-        scale = d_in * unit / epsilon
-    else:
-        assert rho is not None
-        space, then_noise, cost = (atoms, dp.l2_distance(T=dp.f64)), dp.m.then_gaussian, rho
-        scale = d_in * unit / math.sqrt(2 * rho)
-    return calibrated(
-        lambda scale: space >> then_noise(scale=scale), scale=scale, d_in=d_in * unit, epsilon=cost
+    change, distance, then_noise = d_in * unit, dp.l1_distance(T=dp.i64), dp.m.then_laplace
+    if rho is not None:
+        distance, then_noise = dp.l2_distance(T=dp.f64), dp.m.then_gaussian
+    cost = epsilon if rho is None else rho
+    assert cost is not None
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), distance
+    scale = change / (cost if rho is None else math.sqrt(2 * cost))
+    for _ in range(_STEPS):
+        if not math.isfinite(scale):
+            break
+        with refusals():
+            measurement = space >> then_noise(scale=scale)
+            if measurement.map(change) <= cost:
+                return measurement, scale
+        scale = math.nextafter(scale, math.inf)
+    raise InvalidInput(
+        f"epsilon must be within what OpenDP can calibrate: found {cost:g} at scale {scale:g}"
     )
 
 
@@ -129,26 +137,15 @@ DISCRETE = 1e-5
 
 
 def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
-    """Whole-number sums (d,) with discrete Gaussian noise; mu-GDP [DRS22], [CKS20].
+    """Whole-number sums (d,), which a neighbor changes by at most `sensitivity` in L2, with
+    discrete Gaussian noise; mu-GDP [DRS22], [CKS20].
 
-    Parameters
-    ----------
-    sums : array_like of int, shape (d,)
-    sensitivity : int
-        Largest change of the sums by a neighbor, in L2.
-    mu : float
-        Above 0.
-
-    Notes
-    -----
     Normal noise of deviation sensitivity / mu is mu-GDP, and stays so when rounded to whole
     numbers. Within 40 deviations the probabilities of the discrete Gaussian differ from those of
     rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity). The
     sensitivity is 2^30 or more, so that this is less, up to thousands of sums, than what epsilon
     falls by as the deviation is made larger by `DISCRETE`.
 
-    References
-    ----------
     [CKS20] Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
     """
     if sensitivity < 2**30:
@@ -157,22 +154,3 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     measurement, _ = whole_number_noise(float(sensitivity), rho=rho)
     with refusals():
         return np.array(measurement([int(value) for value in sums]), dtype=np.float64)
-
-
-def calibrated(
-    measurement: Callable[[float], Any], *, scale: float, d_in: float, epsilon: float
-) -> tuple[Any, float]:
-    """The measurement at `scale`, or at the next larger one whose cost by OpenDP, which rounds up
-    in binary (Laplace(2 / 3) costs 3.0000000000000004 at sensitivity 2), is not above `epsilon`, or
-    rho."""
-    for _ in range(_STEPS):
-        if not math.isfinite(scale):
-            break
-        with refusals():
-            noisy = measurement(scale)
-            if noisy.map(d_in) <= epsilon:
-                return noisy, scale
-        scale = math.nextafter(scale, math.inf)
-    raise InvalidInput(
-        f"epsilon must be within what OpenDP can calibrate: found {epsilon:g} at scale {scale:g}"
-    )

@@ -17,15 +17,13 @@ Warner (1965), JASA 60:63-69. [JC]; [DR14] sec. 3.2.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import check_positive
+from pyhybrid.core.checks import BoolArray, check_each, check_positive, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.noise import PrivateAnswer, load_opendp
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -33,17 +31,10 @@ from pyhybrid.privacy.charge import PrivacyCharge
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RandomizedResponse(PrivateAnswer):
-    """Reported answers and what they say of the true share.
+    """Reported answers (n,), in the order of the persons, and what they say of the true share; p in
+    (1/2, 1) is the probability that a report is the true answer."""
 
-    Attributes
-    ----------
-    value : ndarray of bool, shape (n,)
-        Reported answers, in the order of the persons.
-    keep_probability : float
-        p, in (1/2, 1): a report is the true answer with this probability.
-    """
-
-    value: npt.NDArray[np.bool_]
+    value: BoolArray
     keep_probability: float
 
     def cost(self) -> float:
@@ -74,15 +65,8 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     answers : array_like of bool or of 0 and 1, shape (n,)
         True answers, one per person. Confidential.
     epsilon : float
-        Above 0, nats; log(3) keeps three answers of four. Too large ones for a probability
-        below 1 are refused.
-
-    Raises
-    ------
-    InvalidInput
-        For epsilon <= 0, no answers, or one that is neither yes nor no (its record is named).
-    EngineUnavailable
-        If OpenDP is not installed.
+        Above 0, nats; log(3) keeps three answers of four. Refused if too large for a probability
+        below 1. Other errors as of `laplace_sum`.
 
     Examples
     --------
@@ -90,14 +74,20 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
     >>> round(reported.keep_probability, 4)
     0.7311
     """
-    eps = check_positive(epsilon, "epsilon")
-    truth = np.asarray(answers)
-    if truth.ndim != 1 or truth.size == 0:
-        raise InvalidInput(f"answers must be a vector of shape (n,), n >= 1: found {truth.shape}")
-    for record, answer in enumerate(truth):
-        if not (isinstance(answer, int | float | np.generic) and answer in (0, 1)):
-            raise InvalidInput(f"answers must be True or False, 1 or 0: record {record} is not")
-    measurement, keep = _measurement(eps)
+    eps, truth = check_positive(epsilon, "epsilon"), check_vector(answers, "answers")
+    check_each(np.isin(truth, (0, 1)), "answers must be True or False, 1 or 0: record {} is not")
+    dp = load_opendp()
+    keep = 1 / (1 + math.exp(-eps))
+    while 0.5 < keep < 1:
+        measurement = dp.m.make_randomized_response_bool(prob=keep)
+        if measurement.map(1) <= eps:
+            break
+        keep = math.nextafter(keep, 0.5)
+    else:
+        raise InvalidInput(
+            f"epsilon must give a keep probability within (1/2, 1): found {eps:g}, which gives "
+            f"{keep:.17g}"
+        )
     facts = {"assumes": ["Each person gives one answer."], "not_covered": ["Who took part."]}
     return RandomizedResponse(
         value=np.array([measurement(bool(answer)) for answer in truth], dtype=bool),
@@ -105,20 +95,4 @@ def randomized_response(answers: Any, *, epsilon: float) -> RandomizedResponse:
         charge=PrivacyCharge.strict(
             mechanism="randomized_response", epsilon=eps, relation="replace", facts=facts
         ),
-    )
-
-
-@functools.lru_cache(maxsize=32)
-def _measurement(epsilon: float) -> tuple[Any, float]:
-    """OpenDP's measurement and its keep probability, whose stated cost is not above `epsilon`."""
-    dp = load_opendp()
-    keep = 1 / (1 + math.exp(-epsilon))
-    while 0.5 < keep < 1:
-        measurement = dp.m.make_randomized_response_bool(prob=keep)
-        if measurement.map(1) <= epsilon:
-            return measurement, keep
-        keep = math.nextafter(keep, 0.5)
-    raise InvalidInput(
-        f"epsilon must give a keep probability within (1/2, 1): found {epsilon:g}, which gives "
-        f"{keep:.17g}"
     )

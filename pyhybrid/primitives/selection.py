@@ -7,10 +7,8 @@ Candidate c with score u(x, c) is chosen with a probability proportional to
 
 The 2 is there since a neighbor may raise the score of one candidate and lower all the others: the
 numerator changes by a factor of at most e^{epsilon/2}, and so does the sum in the denominator.
-
-It is drawn by adding Gumbel noise of scale 2 Delta u / epsilon to each score and taking the best,
-which has exactly these probabilities. `pyhybrid.ScalarWeighted` is the same mechanism with the
-log-likelihood as its score and all parameter values as its candidates.
+Adding Gumbel noise of scale 2 Delta u / epsilon to each score and taking the best has exactly these
+probabilities. `pyhybrid.ScalarWeighted` is the same mechanism with the log-likelihood as its score.
 
 References
 ----------
@@ -35,17 +33,9 @@ from pyhybrid.privacy.conversions import RELATIONS
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyChoice(PrivateAnswer):
-    """A chosen candidate.
-
-    Attributes
-    ----------
-    value : int
-        Position of the chosen candidate.
-    candidate : object
-        The candidate itself; its position if no candidates were given.
-    sensitivity, scale : float
-        Largest change of a score between neighbors; scale of the Gumbel noise on each score.
-    """
+    """A chosen candidate: its position (`value`) and the candidate itself, which is the position if
+    none were given; largest change of a score between neighbors (`sensitivity`), and `scale` of the
+    Gumbel noise on each score."""
 
     value: int
     candidate: Any
@@ -70,7 +60,7 @@ def exponential_mechanism(
     Parameters
     ----------
     scores : array_like, shape (k,)
-        Score of each candidate on the data, higher is better. Confidential.
+        Of the candidates on the data, higher is better. Confidential.
     sensitivity : float
         Largest change of any score between neighbors of `relation`, above 0: stated by the user
         from how the score is made. A count of records has 1 under either relation.
@@ -81,12 +71,7 @@ def exponential_mechanism(
     candidates : sequence of length k, optional
         Public names of the candidates, fixed without looking at the data.
 
-    Raises
-    ------
-    InvalidInput
-        For sensitivity or epsilon <= 0, fewer than 2 scores, or one that is not finite.
-    EngineUnavailable
-        If OpenDP is not installed.
+    Errors as of `laplace_sum`; and for fewer than 2 scores.
 
     Examples
     --------
@@ -101,35 +86,27 @@ def exponential_mechanism(
         raise InvalidInput("scores must be finite, and of at least 2 candidates")
     if candidates is not None and len(candidates) != values.size:
         raise InvalidInput(f"candidates must be {values.size}, one per score")
-    measurement, scale = _measurement(change, eps)
+    dp = load_opendp()
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
+    scale = math.nextafter(2 * change / eps, math.inf)
+    with refusals():
+        measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+        # Its rho = epsilon^2 / 8 of zCDP is that of the exponential mechanism's epsilon.
+        stated = math.sqrt(8 * measurement.map(change))
+    if stated > eps * (1 + 1e-12):
+        raise InvalidInput(f"epsilon must be within what OpenDP can calibrate: found {eps:g}")
     chosen = int(measurement(values))
     assumed = (
         "No score changes by more than the stated sensitivity between neighbors, and the "
         "candidates were fixed without looking at the data."
     )
-    return NoisyChoice(
-        value=chosen,
-        candidate=chosen if candidates is None else candidates[chosen],
-        sensitivity=change,
-        scale=scale,
-        charge=PrivacyCharge.strict(
-            mechanism="exponential_mechanism",
-            epsilon=eps,
-            relation=relation,
-            facts={"assumes": [assumed]},
-        ),
+    charge = PrivacyCharge.strict(
+        mechanism="exponential_mechanism",
+        epsilon=eps,
+        relation=relation,
+        facts={"assumes": [assumed]},
     )
-
-
-def _measurement(sensitivity: float, epsilon: float) -> tuple[Any, float]:
-    """OpenDP's noisy maximum with Gumbel noise, and its scale; its rho = epsilon^2 / 8 of zCDP is
-    that of the exponential mechanism's epsilon, which is read back from it."""
-    dp = load_opendp()
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
-    scale = math.nextafter(2 * sensitivity / epsilon, math.inf)
-    with refusals():
-        measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
-        stated = math.sqrt(8 * measurement.map(sensitivity))
-    if stated > epsilon * (1 + 1e-12):
-        raise InvalidInput(f"epsilon must be within what OpenDP can calibrate: found {epsilon:g}")
-    return measurement, scale
+    candidate = chosen if candidates is None else candidates[chosen]
+    return NoisyChoice(
+        value=chosen, candidate=candidate, sensitivity=change, scale=scale, charge=charge
+    )

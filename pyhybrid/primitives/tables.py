@@ -33,7 +33,7 @@ from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 IntArray = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CrossTable:
     """Cells that a table counts: how each record is shared out over them, nonnegative whole
     numbers, `unit` in each row. Confidential, but for its number of rows K."""
@@ -54,15 +54,20 @@ class CrossTable:
     def counts(self, unit: int) -> IntArray:
         """Parts of a record in each cell, shape (K, L); InvalidInput unless each record has `unit`.
         Confidential."""
-        _check_table(self, unit)
-        n = self.codes.size
-        rows = sparse.csr_array(
-            (np.ones(n, np.int64), (self.codes, np.arange(n))), shape=(self.n_rows, n)
+        codes, cells = self.codes, self.cells
+        check_each(
+            (codes >= 0) & (codes < self.n_rows),
+            f"codes must be whole numbers in 0 .. {self.n_rows - 1}: record {{}} is not",
         )
-        return np.asarray((rows @ self.cells).todense(), dtype=np.int64)
-
-    def __repr__(self) -> str:
-        return f"<CrossTable, {self.n_rows} x {self.cells.shape[1]}>"
+        shared = np.asarray(cells.sum(axis=1)).ravel()
+        if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
+            raise InvalidInput(
+                f"a table must share each record out in {unit} parts, whole numbers >= 0: more "
+                "would change the tables by more than the noise is made for"
+            )
+        n = codes.size
+        rows = sparse.csr_array((np.ones(n, np.int64), (codes, np.arange(n))), (self.n_rows, n))
+        return np.asarray((rows @ cells).todense(), dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -105,23 +110,22 @@ class Price:
     def of(cls, epsilon: float, delta: float | None = None) -> Price:
         """The price of an epsilon above 0, and of a delta in (0, 1) if given."""
         eps = check_positive(epsilon, "epsilon")
-        if delta is None:
-            return cls(epsilon=eps)
-        return cls(epsilon=eps, delta=float(delta), rho=rho_of_zcdp(eps, delta))
+        rho = None if delta is None else rho_of_zcdp(eps, delta)
+        return cls(epsilon=eps, delta=float(delta or 0), rho=rho)
 
     def part(self, share: float) -> Price:
-        """A part of it: parts whose shares add to 1 cost no more than the whole together."""
+        """A part of it: parts whose shares add to 1 cost no more than the price."""
         share *= 1 - 2**-50  # whatever sums and products of floats round up
-        if self.rho is None:
-            return Price(epsilon=share * self.epsilon)
-        rho = share * self.rho
-        return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
+        return self._scaled(share, share)
 
     def of_one_in(self, rows: int) -> Price:
         """Price of one row if a unit has so many: changes of its rows add in every cell."""
+        return self._scaled(1 / rows, 1 / rows**2)
+
+    def _scaled(self, of_epsilon: float, of_rho: float) -> Price:
         if self.rho is None:
-            return Price(epsilon=self.epsilon / rows)
-        rho = self.rho / rows**2
+            return Price(epsilon=of_epsilon * self.epsilon)
+        rho = of_rho * self.rho
         return Price(epsilon=epsilon_of_zcdp(rho, self.delta), delta=self.delta, rho=rho)
 
 
@@ -144,9 +148,9 @@ class NoisyTables(PrivateAnswer):
 
     def cost(self) -> float:
         """Sensitivity / scale; of Gaussian noise what its rho costs at delta."""
-        if not self.charge.delta:
-            return self.sensitivity / self.scale
-        return epsilon_of_zcdp(self.rho, self.charge.delta)
+        if self.charge.delta:
+            return epsilon_of_zcdp(self.rho, self.charge.delta)
+        return self.sensitivity / self.scale
 
     @property
     def rho(self) -> float:
@@ -186,22 +190,21 @@ def noisy_tables(
     else:
         sensitivity = math.nextafter(math.sqrt(changed), math.inf)
         measurement, scale = whole_number_noise(sensitivity, unit=parts, rho=price.rho)
+    charge = PrivacyCharge.strict(
+        mechanism="noisy_tables",
+        epsilon=price.epsilon,
+        rho=price.rho,
+        delta=price.delta,
+        relation=relation,
+        facts={"assumes": ["The tables and their cells were fixed without looking at the data."]},
+    )
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
         shapes=tuple(table.shape for table in tables),
         unit=parts,
         sensitivity=sensitivity,
         scale=scale / parts,
-        charge=PrivacyCharge.strict(
-            mechanism="noisy_tables",
-            epsilon=price.epsilon,
-            rho=price.rho,
-            delta=price.delta,
-            relation=relation,
-            facts={
-                "assumes": ["The tables and their cells were fixed without looking at the data."]
-            },
-        ),
+        charge=charge,
     )
 
 
@@ -209,9 +212,9 @@ def size_of_noise(price: Price, relation: str) -> float:
     """Mean absolute size of the noise on a cell of one table at `price`, in records, nearly: the
     scale of Laplace noise, sqrt(2 / pi) of that of Gaussian noise."""
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
-    if price.rho is None:
-        return changed / price.epsilon
-    return math.sqrt(2 / math.pi) * math.sqrt(changed / (2 * price.rho))
+    return (
+        changed / price.epsilon if price.rho is None else math.sqrt(changed / math.pi / price.rho)
+    )
 
 
 def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) -> IntArray:
@@ -219,26 +222,4 @@ def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) 
     to each table. Confidential."""
     if not tables:
         raise InvalidInput("tables must hold at least one table: found none")
-    counts = []
-    for number, table in enumerate(tables, start=1):
-        try:
-            counts.append(table.counts(unit).ravel())
-        except InvalidInput as error:
-            raise InvalidInput(f"table {number}: {error}") from None
-    return np.concatenate(counts)
-
-
-def _check_table(table: CrossTable, unit: int) -> None:
-    codes, cells = table.codes, table.cells
-    if codes.ndim != 1 or cells.shape[0] != codes.size:
-        raise InvalidInput("a table must have one code and one row of shares per record")
-    check_each(
-        (codes >= 0) & (codes < table.n_rows),
-        f"codes must be whole numbers in 0 .. {table.n_rows - 1}: record {{}} is not",
-    )
-    shared = np.asarray(cells.sum(axis=1)).ravel()
-    if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
-        raise InvalidInput(
-            f"a table must share each record out in {unit} parts, whole numbers >= 0: more would "
-            "change the tables by more than the noise is made for"
-        )
+    return np.concatenate([table.counts(unit).ravel() for table in tables])

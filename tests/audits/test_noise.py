@@ -207,7 +207,7 @@ def _histogram(values: list[float], epsilon: float) -> float:
 def _sum(relation: str) -> Score:
     def run(values: list[float], epsilon: float) -> float:
         how: Any = {"lower": 0, "upper": 1, "epsilon": epsilon, "relation": relation}
-        return float(laplace_sum(values, whole=True, **how).value)
+        return float(laplace_sum(values, **how).value)
 
     return _repeated(run)
 

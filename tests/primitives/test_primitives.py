@@ -45,8 +45,8 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
 
 
 @pytest.mark.parametrize(("answer", "sensitivity", "scale"), [
-    (lambda: laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5, whole=True), 1, 2),
-    (lambda: laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0, whole=True), 3, 3),
+    (lambda: laplace_sum([1, 0, 1], lower=0, upper=1, epsilon=0.5), 1, 2),
+    (lambda: laplace_sum([1, -3], lower=-3, upper=2, epsilon=1.0), 3, 3),
     (lambda: laplace_sum([7, 9], lower=5, upper=9, epsilon=2.0, relation="replace"), 4, 2),
     (lambda: laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"), 3, 2),
     (lambda: laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
@@ -116,29 +116,14 @@ def test_real_sums_and_means_get_laplace_noise() -> None:
     assert stats.kstest(off, "laplace", (0, 1 / 6)).pvalue > P_VALUE
 
 
-def test_whole_sums_stay_whole_and_do_not_saturate() -> None:
-    """OpenDP reads Python integers as 32-bit ones unless told; sums beyond them must be right."""
-    y = np.full(1000, 2**31 - 1)
-    answer = laplace_sum(y, lower=0, upper=2**31 - 1, epsilon=5.0, whole=True)
-    assert isinstance(answer.value, int)
-    assert abs(answer.value - 1000 * (2**31 - 1)) < 40 * answer.scale
-    assert laplace_sum([True, False, True], **{**SUM, "epsilon": 50.0}, whole=True).value == 2
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_form_and_scale_of_a_sum_are_those_of_its_arguments(whole: bool) -> None:
-    """Seen: one .5 made the answer real, of a larger scale; a later real sum was a TypeError."""
-    told = {}
-    for said in (not whole, whole):  # in one process, whichever comes first
-        found = {
-            (type(a.value), a.sensitivity, a.scale)
-            for y in ([0, 1, 1], [0.0, 1, 1], [True, False, True], np.int8([0, 1, 1]))
-            for a in [laplace_sum(y, lower=-5, upper=10, epsilon=1.0, whole=said)]
-        }
-        assert len(found) == 1
-        (told[said],) = found
-    assert (told[True][:2], told[False][0]) == ((int, 10), float)
-    assert told[False][1] == pytest.approx(15), "the control: another form has another scale"
+@pytest.mark.parametrize(("lower", "upper"), [(0, 2**31 - 1), (-7.3, 1e-3), (1e300, 1.1e300)])
+def test_sums_are_exact_in_any_order(lower: float, upper: float) -> None:
+    """Whole units hold what 32 bits and the last digits of floats do not; noise has their scale."""
+    y = np.random.default_rng(1).uniform(lower, upper, 1000)
+    made = [laplace_sum(v, lower=lower, upper=upper, epsilon=1e5) for v in (y, y[::-1])]
+    for answer in made:
+        assert abs(answer.value - math.fsum(y)) < 40 * answer.scale + 1000 * 2**-30 * abs(upper)
+    assert made[0].sensitivity == pytest.approx(max(-lower, upper))
 
 
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
@@ -257,7 +242,7 @@ def test_an_answer_refuses_a_charge_below_its_noise() -> None:
     ({"epsilon": 1e-320}, "within what OpenDP can calibrate"),
     ({"lower": 1}, "lower must be below upper: found 1 and 1"),
     ({"lower": 2}, "lower must be below upper: found 2 and 1"),
-    ({"upper": None}, "give them, they are part"), ({"lower": "auto"}, "of the guarantee"),
+    ({"upper": None}, "upper must be a finite number"), ({"lower": "auto"}, "lower must be"),
 ])  # fmt: skip
 @pytest.mark.parametrize(
     "primitive", [laplace_sum, laplace_mean, lambda y, **k: laplace_histogram(y, n_bins=3, **k)]
@@ -268,7 +253,7 @@ def test_bad_settings(primitive: Any, changes: dict[str, Any], message: str) -> 
 
 @pytest.mark.parametrize(("values", "message"), [
     ([0.5, 1.5], r"lie in \[0, 1\]: record 1 does not; clip them"), ([-0.1, 0.5], "record 0"),
-    ([0.5, 0.5, np.nan], "finite: record 2"), ([0.5, np.inf], "finite: record 1"),
+    ([0.5, 0.5, np.nan], "record 2"), ([0.5, np.inf], "record 1"),
     ([], "n >= 1"), (["a"], "numeric"),
 ])  # fmt: skip
 def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None:
@@ -276,19 +261,8 @@ def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None
         refuses(message, primitive, values, hidden=["1.5"], **SUM)  # a message shows no value
 
 
-def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
-    """OpenDP sums a random subset of more than 2^20 when n is confidential: by design, silently."""
-    y = np.full(2**20 + 1, 0.5)
-    refuses("at most 1048576 real numbers", laplace_sum, y, **SUM)
-    known = laplace_sum(y, **SUM, relation="replace")
-    assert known.value == pytest.approx(y.sum(), abs=50)
-
-
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: laplace_sum([0.5], **SUM, relation="add"), "remove, replace"),
-    (lambda: laplace_sum([1, 0.5], **SUM, whole=True), "whole=True: record 1"),
-    (lambda: laplace_sum([1], lower=0, upper=1.5, epsilon=1.0, whole=True),
-        "lower and upper must be whole"),
     (lambda: laplace_histogram([0.5], **SUM, n_bins=1), "n_bins must be a whole number >= 2"),
     (lambda: laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
     (lambda: laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
@@ -296,7 +270,7 @@ def test_more_real_numbers_than_opendp_sums_are_refused() -> None:
     (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
     (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
     (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
-    (lambda: randomized_response([1, pd.NA], epsilon=1.0), "record 1"),
+    (lambda: randomized_response([1, pd.NA], epsilon=1.0), "numeric"),
     (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
     (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
     (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
