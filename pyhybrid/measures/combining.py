@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_finite, check_numeric, check_positive
+from pyhybrid.core.checks import BoolArray, FloatArray, check_numeric, check_positive
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.measures.estimates import check_level
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class Combined:
     df: FloatArray
     between: FloatArray
     within: FloatArray
-    adjusted: npt.NDArray[np.bool_]
+    adjusted: BoolArray
     rule: str
 
     @property
@@ -56,11 +56,35 @@ class Combined:
         """Two-sided t interval, shape (2,) or (2, p): lower, upper."""
         from scipy import stats  # slow to import
 
-        level = check_finite(level, "level")
-        if not 0 < level < 1:
-            raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
-        half = stats.t.ppf((1 + level) / 2, self.df) * self.standard_error
+        half = stats.t.ppf((1 + check_level(level)) / 2, self.df) * self.standard_error
         return np.stack([self.estimate - half, self.estimate + half])
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """m, the mean of the sets' estimates, b and v."""
+
+    rule: str
+    m: int
+    estimate: FloatArray
+    between: FloatArray
+    within: FloatArray
+
+    @classmethod
+    def of(cls, rule: str, estimates: Any, variances: Any) -> _Moments:
+        q, v = _checked(rule, estimates, variances, ndim=1)
+        return cls(rule, len(q), q.mean(axis=0), q.var(axis=0, ddof=1), v.mean(axis=0))
+
+    def combined(self, variance: FloatArray, df: FloatArray, adjusted: Any = False) -> Combined:
+        return Combined(
+            estimate=self.estimate,
+            variance=variance,
+            df=df,
+            between=self.between,
+            within=self.within,
+            adjusted=np.broadcast_to(adjusted, np.shape(self.between)),
+            rule=self.rule,
+        )
 
 
 def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
@@ -77,34 +101,24 @@ def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
         For m < 2, text, rows of unlike length, unlike shapes, values that are not finite,
         negative variances.
     """
-    rule = "partially synthetic"
-    m, estimate, between, within = _moments(estimates, variances, rule)
-    df = (m - 1) * (1 + _ratio(within, between / m)) ** 2
-    return _combined(rule, estimate, between, within, variance=between / m + within, df=df)
+    of = _Moments.of("partially synthetic", estimates, variances)
+    b, v = of.between / of.m, of.within
+    return of.combined(b + v, (of.m - 1) * (1 + _ratio(v, b)) ** 2)
 
 
 def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float = 1.0) -> Combined:
     r"""[RRR03] for fully synthetic data: T = (1 + 1/m) b - v.
 
     nu = (m-1)(1 - v/((1 + 1/m) b))^2. A T that is not positive is replaced by `size_ratio` times
-    v, with m - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    estimates, variances : array_like, shape (m,) or (m, p)
-        As in `combine_partially_synthetic`.
-    size_ratio : float, default 1
-        Records of a synthetic set over records of the data, above 0; used by the fix only.
+    v, with m - 1 degrees of freedom; the ratio is that of the records of a synthetic set to those
+    of the data. Other parameters and errors as in `combine_partially_synthetic`.
     """
-    rule = "fully synthetic"
-    m, estimate, between, within = _moments(estimates, variances, rule)
+    of = _Moments.of("fully synthetic", estimates, variances)
     size_ratio = check_positive(size_ratio, "size_ratio")
-    spread = (1 + 1 / m) * between
-    total = spread - within
-    adjusted = total <= 0
-    variance = np.where(adjusted, size_ratio * within, total)
-    df = (m - 1) * np.where(adjusted, 1.0, (1 - _ratio(within, spread)) ** 2)
-    return _combined(rule, estimate, between, within, variance, df, adjusted)
+    b, v = (1 + 1 / of.m) * of.between, of.within
+    adjusted = b - v <= 0
+    df = (of.m - 1) * np.where(adjusted, 1.0, (1 - _ratio(v, b)) ** 2)
+    return of.combined(np.where(adjusted, size_ratio * v, b - v), df, adjusted)
 
 
 def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
@@ -113,23 +127,28 @@ def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
     The rule of [RRR03], but T is at least (1 + 1/m) v: a posterior given noisy statistics is no
     narrower than the sampling of the records alone. With it b >= 2 v, and
     nu = (m-1)(1 - v/((1 + 1/m) b))^2 is at least (m-1)/4, so that a small m gives wide intervals
-    and not absurd ones.
-
-    Parameters and errors as in `combine_partially_synthetic`.
+    and not absurd ones. Parameters and errors as in `combine_partially_synthetic`.
 
     References
     ----------
     [RRR03]; Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with
     differentially private synthetic data, AISTATS.
     """
-    rule = "noise aware"
-    m, estimate, between, within = _moments(estimates, variances, rule)
-    least = 2 * within
-    adjusted = between < least
-    spread = (1 + 1 / m) * np.maximum(between, least)
-    variance = np.where(adjusted, (1 + 1 / m) * within, spread - within)
-    df = (m - 1) * np.where(spread > 0, (1 - _ratio(within, spread)) ** 2, 1.0)
-    return _combined(rule, estimate, between, within, variance, df, adjusted)
+    of = _Moments.of("noise aware", estimates, variances)
+    v, adjusted = of.within, of.between < 2 * of.within
+    b = (1 + 1 / of.m) * np.maximum(of.between, 2 * v)
+    df = (of.m - 1) * np.where(b > 0, (1 - _ratio(v, b)) ** 2, 1.0)
+    return of.combined(np.where(adjusted, (1 + 1 / of.m) * v, b - v), df, adjusted)
+
+
+def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
+    r"""Rubin's rules: T = v + (1 + 1/m) b, nu = (m-1)(1 + v/((1 + 1/m) b))^2.
+
+    Parameters and errors as in `combine_partially_synthetic`.
+    """
+    of = _Moments.of("multiple imputation", estimates, variances)
+    b, v = (1 + 1 / of.m) * of.between, of.within
+    return of.combined(v + b, (of.m - 1) * (1 + _ratio(v, b)) ** 2)
 
 
 def combine_nested(estimates: Any, variances: Any) -> Combined:
@@ -144,68 +163,28 @@ def combine_nested(estimates: Any, variances: Any) -> Combined:
     estimates, variances : array_like, shape (m, r) or (m, r, p)
         One row per imputation, one column per synthesis; m >= 2 and r >= 2.
     """
-    q, v = _checked(estimates, variances, ndim=2, rule="nested")
+    q, v = _checked("nested", estimates, variances, ndim=2)
     m, r = q.shape[:2]
-    nest_means = q.mean(axis=1)
-    between = nest_means.var(axis=0, ddof=1)
-    inner = q.var(axis=1, ddof=1).mean(axis=0)
-    within = v.mean(axis=(0, 1))
-    spread = (1 + 1 / m) * between
-    total = spread - inner / r + within
+    means = q.mean(axis=1)
+    of = _Moments("nested", m, means.mean(axis=0), means.var(axis=0, ddof=1), v.mean(axis=(0, 1)))
+    b, inner = (1 + 1 / m) * of.between, q.var(axis=1, ddof=1).mean(axis=0) / r
+    total = b - inner + of.within
     adjusted = total < 0
-    variance = np.where(adjusted, spread + within, total)
-    parts = spread**2 / (m - 1) + (inner / r) ** 2 / (m * (r - 1))
-    df_two_stage = _ratio(variance**2, parts)
-    df_fixed = (m - 1) * (1 + _ratio(within, spread)) ** 2
-    df = np.where(adjusted, df_fixed, df_two_stage)
-    return _combined("nested", nest_means.mean(axis=0), between, within, variance, df, adjusted)
-
-
-def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
-    r"""Rubin's rules: T = v + (1 + 1/m) b, nu = (m-1)(1 + v/((1 + 1/m) b))^2.
-
-    Parameters and errors as in `combine_partially_synthetic`.
-    """
-    rule = "multiple imputation"
-    m, estimate, between, within = _moments(estimates, variances, rule)
-    spread = (1 + 1 / m) * between
-    df = (m - 1) * (1 + _ratio(within, spread)) ** 2
-    return _combined(rule, estimate, between, within, variance=within + spread, df=df)
-
-
-def _moments(
-    estimates: Any, variances: Any, rule: str
-) -> tuple[int, FloatArray, FloatArray, FloatArray]:
-    """Number of sets; mean and variance of their estimates, mean of their variances."""
-    q, v = _checked(estimates, variances, ndim=1, rule=rule)
-    return q.shape[0], q.mean(axis=0), q.var(axis=0, ddof=1), v.mean(axis=0)
-
-
-def _combined(
-    rule: str,
-    estimate: FloatArray,
-    between: FloatArray,
-    within: FloatArray,
-    variance: FloatArray,
-    df: FloatArray,
-    adjusted: npt.NDArray[np.bool_] | None = None,
-) -> Combined:
-    fixed = np.zeros(between.shape, dtype=bool) if adjusted is None else adjusted
-    return Combined(
-        estimate=estimate, variance=variance, df=df, between=between, within=within,
-        adjusted=fixed, rule=rule,
-    )  # fmt: skip
+    variance = np.where(adjusted, b + of.within, total)
+    two_stage = _ratio(variance**2, b**2 / (m - 1) + inner**2 / (m * (r - 1)))
+    df = np.where(adjusted, (m - 1) * (1 + _ratio(of.within, b)) ** 2, two_stage)
+    return of.combined(variance, df, adjusted)
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """numerator / denominator, infinite where the denominator is 0."""
-    result = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.inf)
+    result = np.full(np.shape(numerator), np.inf)
     np.divide(numerator, denominator, out=result, where=np.asarray(denominator) > 0)
     return result
 
 
 def _checked(
-    estimates: Any, variances: Any, *, ndim: int, rule: str
+    rule: str, estimates: Any, variances: Any, *, ndim: int
 ) -> tuple[FloatArray, FloatArray]:
     q, v = check_numeric(estimates, "estimates"), check_numeric(variances, "variances")
     axes = "(m,) or (m, p)" if ndim == 1 else "(m, r) or (m, r, p)"

@@ -37,6 +37,13 @@ _BLOCK_ELEMENTS = 2_000_000
 _FEWEST_RESAMPLES = 100
 
 
+def check_level(level: Any) -> float:
+    """Return the level of intervals; it must lie in (0, 1)."""
+    if not 0 < check_finite(level, "level") < 1:
+        raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
+    return float(level)
+
+
 def check_weights(weights: Any, n: int, name: str = "weights") -> FloatArray | None:
     """Design weights (n,), finite and above 0; None if none are given or all are 1."""
     if weights is None:
@@ -53,8 +60,7 @@ def average_one(weights: FloatArray) -> FloatArray:
 
 
 def effective_size(weights: FloatArray) -> float:
-    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` (1965, Survey sampling, sec.
-    11.7)."""
+    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`."""
     return float(weights.sum() ** 2 / (weights**2).sum())
 
 
@@ -123,10 +129,6 @@ def estimates(
     rng : Generator or int, optional
         Source of the resamples, or its seed.
 
-    Returns
-    -------
-    Estimates
-
     Raises
     ------
     InvalidInput
@@ -151,9 +153,7 @@ def estimates(
     samples = _samples(values, weights)
     probabilities = [_probability(name) for name in statistics]
     n_resamples = check_count(n_resamples, "n_resamples", at_least=_FEWEST_RESAMPLES)
-    if not 0 < check_finite(level, "level") < 1:
-        raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
-    tail = (1 - level) / 2
+    tail = (1 - check_level(level)) / 2
     generator = generator_of(rng)
     estimate = np.mean([sample.statistics(probabilities) for sample in samples], axis=0)
     resampled = np.zeros((len(probabilities), n_resamples))
@@ -186,16 +186,8 @@ def max_ecdf(
 ) -> float:
     """Largest absolute difference of two empirical distribution functions, in [0, 1].
 
-    Parameters
-    ----------
-    data, synthetic : array_like, shape (n,) and (n_syn,)
-        Finite values.
-    weights, synthetic_weights : array_like, shape (n,) and (n_syn,), optional
-        Design weights above 0.
-
-    References
-    ----------
-    [C25] sec. 4.3.
+    Values (n,) and (n_syn,) are finite, design weights of either, if given, above 0; [C25] sec.
+    4.3.
 
     Examples
     --------
@@ -214,9 +206,7 @@ def avg_ecdf(
     says. Parameters and reference as in `max_ecdf`.
     """
     difference, weight = _ecdf_differences(data, synthetic, weights, synthetic_weights)
-    return float(
-        np.mean(difference**2) if weight is None else np.average(difference**2, weights=weight)
-    )
+    return float(np.average(difference**2, weights=weight))
 
 
 def _ecdf_differences(
@@ -226,16 +216,14 @@ def _ecdf_differences(
     first = _Sample.of(data, weights, "data", "weights of data")
     second = _Sample.of(synthetic, synthetic_weights, "synthetic", "weights of synthetic")
     pooled = np.concatenate([first.ordered, second.ordered])
-    order = np.argsort(pooled, kind="stable")
-    pooled = pooled[order]
     heights = first.heights(pooled) - second.heights(pooled)
     if first.weights is None and second.weights is None:
         return heights, None
     ones = [np.ones(s.ordered.size) if s.weights is None else s.weights for s in (first, second)]
-    return heights, np.concatenate(ones)[order]
+    return heights, np.concatenate(ones)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True)
 class _Sample:
     """Finite values (n,) in rising order, and their weights; None for weights of 1."""
 
@@ -247,10 +235,8 @@ class _Sample:
         vector = check_vector(values, name)
         check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
         weight = check_weights(weights, vector.size, of_weights)
-        if weight is None:
-            return cls(ordered=np.sort(vector), weights=None)
         order = np.argsort(vector, kind="stable")
-        return cls(ordered=vector[order], weights=weight[order])
+        return cls(vector[order], None if weight is None else weight[order])
 
     def heights(self, at: FloatArray) -> FloatArray:
         """The distribution function at other values."""
@@ -262,28 +248,31 @@ class _Sample:
 
     def statistics(self, probabilities: Sequence[float | None]) -> FloatArray:
         """Means (for None) and quantiles, shape (k,)."""
-        if self.weights is None:
-            ordered = self.ordered
-            return np.array(
-                [ordered.mean() if p is None else np.quantile(ordered, p) for p in probabilities]
-            )
-        return _weighted_statistics(self.ordered, self.weights[None, :], probabilities)[:, 0]
+        if self.weights is not None:
+            return _weighted_statistics(self.ordered, self.weights[None, :], probabilities)[:, 0]
+        x = self.ordered
+        return np.array([x.mean() if p is None else np.quantile(x, p) for p in probabilities])
 
     def resampled(
         self, probabilities: Sequence[float | None], n_resamples: int, rng: np.random.Generator
     ) -> FloatArray:
         """The statistics of resamples with replacement, shape (k, B)."""
-        if self.weights is None:
-            draw = _resampled_statistic
-            drawn = [draw(self.ordered, p, n_resamples, rng) for p in probabilities]
-            return np.array(drawn).reshape(len(drawn), n_resamples)
-        n, blocks = self.ordered.size, []
-        for rows in _blocks(n_resamples, n):
-            records = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-            counts = np.bincount(records.ravel(), minlength=rows * n).reshape(rows, n)
-            weights = counts.astype(np.float64) * self.weights
-            blocks.append(_weighted_statistics(self.ordered, weights, probabilities))
-        return np.concatenate(blocks, axis=1)
+        n = self.ordered.size
+        if self.weights is not None:
+            blocks = []
+            for rows in _blocks(n_resamples, n):
+                records = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+                counts = np.bincount(records.ravel(), minlength=rows * n).reshape(rows, n)
+                weights = counts * self.weights
+                blocks.append(_weighted_statistics(self.ordered, weights, probabilities))
+            return np.concatenate(blocks, axis=1)
+        drawn = np.empty((len(probabilities), n_resamples))
+        for k, p in enumerate(probabilities):
+            if p is None:
+                drawn[k] = _resampled_means(self.ordered, n_resamples, rng)
+            else:
+                drawn[k] = _resampled_quantiles(self.ordered, p, n_resamples, rng)
+        return drawn
 
 
 def _weighted_statistics(
@@ -311,33 +300,32 @@ def _weighted_statistics(
     return values
 
 
-def _resampled_statistic(
-    ordered: FloatArray, p: float | None, n_resamples: int, rng: np.random.Generator
+def _resampled_quantiles(
+    ordered: FloatArray, p: float, n_resamples: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Mean (p is None) or quantile of resamples of values in rising order, shape (n_resamples,)."""
+    """A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U."""
     n = ordered.size
-    if p is not None:
-        # A resample is ordered[floor(n U)] for n uniform U; its order statistics are those of U.
-        position = (n - 1) * p
-        rank = int(position) + 1
-        uniform = rng.beta(rank, n - rank + 1, n_resamples)
-        low = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
-        if rank == n:
-            return low
-        uniform = uniform + (1 - uniform) * rng.beta(1, n - rank, n_resamples)
-        high = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
-        return np.asarray(low + (position - int(position)) * (high - low))
+    position = (n - 1) * p
+    rank = int(position) + 1
+    uniform = rng.beta(rank, n - rank + 1, n_resamples)
+    low = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
+    if rank == n:
+        return low
+    uniform = uniform + (1 - uniform) * rng.beta(1, n - rank, n_resamples)
+    high = ordered[np.minimum((uniform * n).astype(np.intp), n - 1)]
+    return np.asarray(low + (position - int(position)) * (high - low))
+
+
+def _resampled_means(ordered: FloatArray, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    n = ordered.size
     distinct, counts = np.unique(ordered, return_counts=True)
-    if 12 * distinct.size < n:  # a multinomial count takes as long as 12 random indices
-        means = [
-            rng.multinomial(n, counts / n, size=rows) @ distinct / n
-            for rows in _blocks(n_resamples, distinct.size)
-        ]
-    else:
-        means = [
-            ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
-            for rows in _blocks(n_resamples, n)
-        ]
+    few = 12 * distinct.size < n  # a multinomial count takes as long as 12 random indices
+    means = [
+        rng.multinomial(n, counts / n, size=rows) @ distinct / n
+        if few
+        else ordered[rng.integers(n, size=(rows, n), dtype=np.int64)].mean(axis=1)
+        for rows in _blocks(n_resamples, distinct.size if few else n)
+    ]
     return np.concatenate(means)
 
 
@@ -349,10 +337,9 @@ def _blocks(n_resamples: int, width: int) -> list[int]:
 
 def _samples(values: Any, weights: Any) -> list[_Sample]:
     """One vector is one set."""
-    nested = isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)
     if isinstance(values, (list, tuple)) and not values:
         raise InvalidInput("values must be a vector or at least one set: found none")
-    if not nested:
+    if not (isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)):
         return [_Sample.of(values, weights, "values", "weights")]
     by_set = [None] * len(values) if weights is None else weights
     if not isinstance(by_set, (list, tuple)) or len(by_set) != len(values):
@@ -363,14 +350,14 @@ def _samples(values: Any, weights: Any) -> list[_Sample]:
     ]
 
 
-def _probability(name: str) -> float | None:
+def _probability(name: Any) -> float | None:
     """Probability of a quantile; None for the mean."""
     if name in ("mean", "median"):
         return None if name == "mean" else 0.5
     try:
-        percent = float(name[1:]) if name[:1] == "q" else float("nan")
-    except (TypeError, ValueError):
-        percent = float("nan")
+        percent = float(str(name).removeprefix("q")) if str(name)[:1] == "q" else 0.0
+    except ValueError:
+        percent = 0.0
     if not 0 < percent < 100:
         raise InvalidInput(
             f"a statistic must be mean, median, or q and a percentage such as q15: found {name!r}"

@@ -25,14 +25,12 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
-    BoolArray,
     FloatArray,
     IntArray,
     check_choice,
     check_flag,
     check_nonnegative,
     check_numeric,
-    not_a_frame,
     number_of,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -89,9 +87,9 @@ class MatchingRisk:
     by_record: FloatArray
     correct_by_record: FloatArray | None
     n_matches: FloatArray
-    expected_match_risk: float | None
-    true_match_rate: float | None
-    false_match_rate: float | None
+    expected_match_risk: float | None = None
+    true_match_rate: float | None = None
+    false_match_rate: float | None = None
     n_unique_matches: float
     n_no_match: float
     by_set: dict[str, FloatArray]
@@ -105,99 +103,6 @@ class MatchingRisk:
 
     def __repr__(self) -> str:
         return f"<MatchingRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
-
-
-def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
-    """Number of candidates in the closed box around each target.
-
-    Candidate j matches target i if abs(candidates[j, k] - targets[i, k]) <= radius[i, k] for every
-    key k, decided in floating point exactly as a double loop would.
-
-    Parameters
-    ----------
-    targets : array_like, shape (n, k)
-        Keys of the targets, finite; codes for categorical ones.
-    candidates : array_like, shape (n_syn, k)
-        Keys of the synthetic records, finite.
-    radius : array_like, broadcast to (n, k), default 0
-        Finite and >= 0, in the unit of each key; 0 asks for equality.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-
-    Raises
-    ------
-    InvalidInput
-        For wrong shapes, values that are not finite, a negative radius.
-
-    Notes
-    -----
-    Equal rows are counted once. Both sides are sorted by the keys that must be equal and then by
-    the one that varies most for its radius, so that a block of targets is compared with a window of
-    the candidates. Memory is O(n + n_syn).
-
-    Examples
-    --------
-    >>> match_counts([[30, 1], [50, 2]], [[31, 1], [28, 1], [50, 1]], radius=[[2, 0]])
-    array([2, 0])
-    """
-    x, z, r = _checked_keys(targets, candidates, radius)
-    exact = ~r.any(axis=0)
-    code = distinct_rows(np.vstack([x[:, exact], z[:, exact]])).row_of if exact.any() else None
-    if code is None:
-        code = np.zeros(len(x) + len(z), dtype=np.intp)
-    if exact.all():
-        return np.bincount(code[len(x) :], minlength=code.max() + 1)[code[: len(x)]]
-    near, reach = x[:, ~exact], r[:, ~exact]
-    once = distinct_rows(np.column_stack([code[: len(x)], near, reach]))
-    there = distinct_rows(np.column_stack([code[len(x) :], z[:, ~exact]]))
-    near, reach, code_x = near[once.first], reach[once.first], code[once.first]
-    z, code_z = z[there.first][:, ~exact], code[len(x) + there.first]
-    key = int((np.ptp(z, axis=0) / reach.mean(axis=0)).argmax())
-    order, order_z = np.lexsort((near[:, key], code_x)), np.lexsort((z[:, key], code_z))
-    z, code_z, times = z[order_z], code_z[order_z], there.frequency[order_z].astype(np.intp)
-    slack = _SLACK * max(np.abs(near[:, key]).max(), np.abs(z[:, key]).max())
-    counts = np.zeros(len(near), dtype=np.intp)
-    for block in np.array_split(order, -(-order.size // _BLOCK_TARGETS)):
-        first, last = code_x[block[0]], code_x[block[-1]]
-        start, end = np.searchsorted(code_z, [first, last + 1])
-        if first == last:
-            middle, width = near[block, key], reach[block, key]
-            ends = (middle - width).min() - slack, (middle + width).max() + slack
-            start, end = start + np.searchsorted(z[start:end, key], ends)
-        for low in range(start, end, _BLOCK_CANDIDATES):
-            window = slice(low, min(low + _BLOCK_CANDIDATES, end))
-            inside = code_x[block, None] == code_z[window]
-            for k in range(z.shape[1]):
-                inside &= np.abs(z[window, k] - near[block, k, None]) <= reach[block, k, None]
-            counts[block] += inside @ times[window]
-    return counts[once.row_of]
-
-
-def _checked_keys(
-    targets: Any, candidates: Any, radius: Any
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    x, z = check_numeric(targets, "targets"), check_numeric(candidates, "candidates")
-    if x.ndim != 2 or z.ndim != 2 or x.shape[1] != z.shape[1] or not (x.size and z.size):
-        raise InvalidInput(
-            "targets and candidates must have shapes (n, k) and (n_syn, k), none of them empty: "
-            f"found {x.shape} and {z.shape}"
-        )
-    r = check_numeric(radius, "radius")
-    try:
-        r = np.broadcast_to(r, x.shape)
-    except ValueError:
-        raise InvalidInput(f"radius must broadcast to {x.shape}: found {r.shape}") from None
-    for name, values in (("targets", x), ("candidates", z), ("radius", r)):
-        wrong = np.argwhere(~np.isfinite(values))
-        if wrong.size:
-            raise InvalidInput(
-                f"{name} must be finite: row {wrong[0][0]}, key {wrong[0][1]} is not"
-            )
-    if (r < 0).any():
-        raise InvalidInput(f"radius must be >= 0: found {r.min():g}")
-    return x, z, r
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -240,6 +145,80 @@ class AttributeRisk:
         return f"<AttributeRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
+def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
+    """Number of candidates in the closed box around each target, shape (n,).
+
+    Candidate j matches target i if abs(candidates[j, k] - targets[i, k]) <= radius[i, k] for every
+    key k, decided in floating point exactly as a double loop would.
+
+    Parameters
+    ----------
+    targets, candidates : array_like, shape (n, k) and (n_syn, k)
+        Keys of the targets and of the synthetic records, finite; codes for categorical ones.
+    radius : array_like, broadcast to (n, k), default 0
+        Finite and >= 0, in the unit of each key; 0 asks for equality.
+
+    Notes
+    -----
+    Equal rows are counted once. Both sides are sorted by the keys that must be equal and then by
+    the one that varies most for its radius, so that a block of targets is compared with a window of
+    the candidates. Memory is O(n + n_syn).
+
+    Examples
+    --------
+    >>> match_counts([[30, 1], [50, 2]], [[31, 1], [28, 1], [50, 1]], radius=[[2, 0]])
+    array([2, 0])
+    """
+    x, z = check_numeric(targets, "targets"), check_numeric(candidates, "candidates")
+    r = check_numeric(radius, "radius")
+    if x.ndim != 2 or z.ndim != 2 or x.shape[1] != z.shape[1] or not (x.size and z.size):
+        raise InvalidInput(
+            "targets and candidates must have shapes (n, k) and (n_syn, k), none of them empty: "
+            f"found {x.shape} and {z.shape}"
+        )
+    try:
+        r = np.broadcast_to(r, x.shape)
+    except ValueError:
+        raise InvalidInput(f"radius must broadcast to {x.shape}: found {r.shape}") from None
+    for name, values in (("targets", x), ("candidates", z), ("radius", r)):
+        wrong = np.argwhere(~np.isfinite(values))
+        if wrong.size:
+            row, key = wrong[0]
+            raise InvalidInput(f"{name} must be finite: row {row}, key {key} is not")
+    if (r < 0).any():
+        raise InvalidInput(f"radius must be >= 0: found {r.min():g}")
+    exact = ~r.any(axis=0)
+    code = np.zeros(len(x) + len(z), dtype=np.intp)
+    if exact.any():
+        code = distinct_rows(np.vstack([x[:, exact], z[:, exact]])).row_of
+    if exact.all():
+        return np.bincount(code[len(x) :], minlength=code.max() + 1)[code[: len(x)]]
+    near, reach = x[:, ~exact], r[:, ~exact]
+    once = distinct_rows(np.column_stack([code[: len(x)], near, reach]))
+    there = distinct_rows(np.column_stack([code[len(x) :], z[:, ~exact]]))
+    near, reach, code_x = near[once.first], reach[once.first], code[once.first]
+    z, code_z = z[there.first][:, ~exact], code[len(x) + there.first]
+    key = int((np.ptp(z, axis=0) / reach.mean(axis=0)).argmax())
+    order, order_z = np.lexsort((near[:, key], code_x)), np.lexsort((z[:, key], code_z))
+    z, code_z, times = z[order_z], code_z[order_z], there.frequency[order_z].astype(np.intp)
+    slack = _SLACK * max(np.abs(near[:, key]).max(), np.abs(z[:, key]).max())
+    counts = np.zeros(len(near), dtype=np.intp)
+    for block in np.array_split(order, -(-order.size // _BLOCK_TARGETS)):
+        first, last = code_x[block[0]], code_x[block[-1]]
+        start, end = np.searchsorted(code_z, [first, last + 1])
+        if first == last:
+            middle, width = near[block, key], reach[block, key]
+            ends = (middle - width).min() - slack, (middle + width).max() + slack
+            start, end = start + np.searchsorted(z[start:end, key], ends)
+        for low in range(start, end, _BLOCK_CANDIDATES):
+            window = slice(low, min(low + _BLOCK_CANDIDATES, end))
+            inside = code_x[block, None] == code_z[window]
+            for k in range(z.shape[1]):
+                inside &= np.abs(z[window, k] - near[block, k, None]) <= reach[block, k, None]
+            counts[block] += inside @ times[window]
+    return counts[once.row_of]
+
+
 def matching_risk(
     real: Any,
     synthetic: Any,
@@ -269,14 +248,9 @@ def matching_risk(
         Unit of the radius: that of the column, or the target's absolute value (0.1: within 10 %).
     rows_correspond : bool, optional
         Whether row i of each set is the synthetic version of row i of the data, as in partial
-        synthesis and masking. If omitted: whether each set has n rows and shares with the data,
-        row by row, some column (key or not) that varies.
-
-    Returns
-    -------
-    MatchingRisk
-        T, and with it expected match risk, true and false match rate, needs rows that correspond;
-        without them it is not known which row is a target's own, and these are None.
+        synthesis and masking: expected match risk, true and false match rate need it, and are None
+        else. If omitted: whether each set has n rows and shares with the data, row by row, some
+        column (key or not) that varies.
 
     Raises
     ------
@@ -293,30 +267,32 @@ def matching_risk(
     """
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
-    boxes = _Boxes.of(tables, names, _radii(tables, names, radius, kind))
-    true = boxes.true_matches() if _correspond(real, synthetic, rows_correspond) else None
-    c = np.asarray(boxes.counts())
+    reach = _radii(tables, tables.real, names, radius, kind)
+    c = _counts(tables, tables.real, tables.synthetic, names, reach)
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
     by_set = {
         "n_unique_matches": single.sum(axis=1).astype(float),
         "n_no_match": none.sum(axis=1).astype(float),
     }
-    if true is not None:
-        false, uniques = (single & ~true).sum(axis=1).astype(float), by_set["n_unique_matches"]
+    correct = None
+    if _correspond(real, synthetic, rows_correspond):
+        x, radii = _boxes(tables, tables.real, names, reach)
+        sets = (tables.numeric_keys(names, table) for table in tables.synthetic)
+        true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in sets])
+        correct = chance * true
         by_set |= {
-            "expected_match_risk": (chance * true).sum(axis=1),
+            "expected_match_risk": correct.sum(axis=1),
             "true_match_rate": (single & true).mean(axis=1),
-            "false_match_rate": false / np.maximum(uniques, 1),
+            "false_match_rate": (single & ~true).sum(axis=1)
+            / np.maximum(by_set["n_unique_matches"], 1),
         }
-    means = {name: float(values.mean()) for name, values in by_set.items()}
-    unknown = dict.fromkeys(("expected_match_risk", "true_match_rate", "false_match_rate"))
-    overall: dict[str, Any] = {**unknown, **means}
+    means: dict[str, Any] = {name: float(values.mean()) for name, values in by_set.items()}
     return MatchingRisk(
         by_record=chance.mean(axis=0),
-        correct_by_record=None if true is None else (chance * true).mean(axis=0),
+        correct_by_record=None if correct is None else correct.mean(axis=0),
         n_matches=c.mean(axis=0),
-        **overall,
+        **means,
         by_set=by_set,
         n_targets=c.shape[1],
         n_sets=c.shape[0],
@@ -338,89 +314,65 @@ def attribute_risk(
     Parameters
     ----------
     real, synthetic, keys, radius, kind
-        As in `matching_risk`; `radius` and `kind` may name the sensitive column, too, and a
-        number holds for it if it is numeric. Without a radius the value must be equal.
+        As in `matching_risk`, and errors, too; `radius` and `kind` may name the sensitive column,
+        and a number holds for it if it is numeric. Without a radius the value must be equal.
     sensitive : str
         The column that the intruder wants to learn; not one of the keys.
     holdout : DataFrame, optional
         Records of the same population that were not used for the synthesis: the same risk is
         computed for them, as a baseline.
-
-    Raises
-    ------
-    InvalidInput
-        As `matching_risk`; and if `sensitive` is among the keys.
     """
     names = column_names(keys, "keys")
     if sensitive in names:
         raise InvalidInput(f"sensitive must not be among the keys: {sensitive!r} is")
     columns = [*names, sensitive]
-    tables = reconcile_tables(real, synthetic, columns=columns, what="key")
+    tables = reconcile_tables(real, synthetic, columns=columns, what="key", holdout=holdout)
+    sets = tables.synthetic if holdout is None else tables.synthetic[:-1]
 
-    def shares_of(targets: Tables) -> tuple[FloatArray, float, float]:
+    def shares_of(targets: pd.DataFrame) -> tuple[FloatArray, float, float]:
         """A_i (n,), the share within the radius among all records, targets without a match."""
-        radii = _radii(targets, columns, radius, kind)
+        reach = _radii(tables, targets, columns, radius, kind)
         matched, within, both = (
-            np.asarray(_Boxes.of(targets, named, radii).counts())
-            for named in (names, [sensitive], columns)
+            _counts(tables, targets, sets, of, reach) for of in (names, [sensitive], columns)
         )
         shares = np.divide(both, matched, out=np.zeros(both.shape), where=matched > 0)
-        sizes = [len(table) for table in targets.synthetic]
-        prior = (within.mean(axis=1) / sizes).mean()
+        prior = (within.mean(axis=1) / [len(table) for table in sets]).mean()
         return shares.mean(axis=0), float(prior), float((matched == 0).sum(axis=1).mean())
 
-    shares, prior, unmatched = shares_of(tables)
-    outside = None
-    if holdout is not None:
-        outside = float(shares_of(_like(tables, real, holdout, columns))[0].mean())
+    shares, prior, unmatched = shares_of(tables.real)
+    others = None if holdout is None else float(shares_of(tables.synthetic[-1])[0].mean())
     return AttributeRisk(
         by_record=shares,
         overall=float(shares.mean()),
         baseline=prior,
-        holdout=outside,
+        holdout=others,
         n_no_match=unmatched,
         n_targets=shares.size,
-        n_sets=len(tables.synthetic),
+        n_sets=len(sets),
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Boxes:
-    """Keys (n, k) of targets and of each set as numbers, and the radius of each target by key."""
-
-    targets: FloatArray
-    radius: FloatArray
-    sets: list[FloatArray]
-
-    @classmethod
-    def of(cls, tables: Tables, columns: Sequence[str], radii: Mapping[str, FloatArray]) -> _Boxes:
-        targets = tables.numeric_keys(columns, tables.real)
-        radius = np.zeros(targets.shape)
-        for k, column in enumerate(columns):
-            radius[:, k] = radii.get(column, 0.0)
-        sets = [tables.numeric_keys(columns, table) for table in tables.synthetic]
-        return cls(targets=targets, radius=radius, sets=sets)
-
-    def counts(self) -> list[IntArray]:
-        """Matches of each target in each set."""
-        return [match_counts(self.targets, keys, self.radius) for keys in self.sets]
-
-    def true_matches(self) -> BoolArray:
-        """T_il, shape (m, n), of rows that correspond."""
-        return np.array(
-            [(np.abs(keys - self.targets) <= self.radius).all(axis=1) for keys in self.sets]
-        )
+def _boxes(
+    tables: Tables, targets: pd.DataFrame, columns: Sequence[str], reach: Mapping[str, FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Keys of the targets as numbers, and the radius of each target by key."""
+    x = tables.numeric_keys(columns, targets)
+    radius = np.zeros(x.shape)
+    for k, column in enumerate(columns):
+        radius[:, k] = reach.get(column, 0.0)
+    return x, radius
 
 
-def _like(tables: Tables, real: pd.DataFrame, holdout: pd.DataFrame, columns: list[str]) -> Tables:
-    """The records outside the data in place of the data, read by the data's kinds and levels."""
-    if not isinstance(holdout, pd.DataFrame):
-        raise not_a_frame(holdout, "holdout")
-    try:
-        read = reconcile_tables(real, [holdout], columns=columns, what="key")
-    except InvalidInput as error:
-        raise InvalidInput(str(error).replace("synthetic set 1", "holdout")) from None
-    return Tables(real=read.synthetic[0], synthetic=tables.synthetic, names=tables.names)
+def _counts(
+    tables: Tables,
+    targets: pd.DataFrame,
+    sets: Sequence[pd.DataFrame],
+    columns: Sequence[str],
+    reach: Mapping[str, FloatArray],
+) -> IntArray:
+    """Matches of each target in each set, shape (m, n)."""
+    x, radius = _boxes(tables, targets, columns, reach)
+    return np.array([match_counts(x, tables.numeric_keys(columns, t), radius) for t in sets])
 
 
 def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
@@ -437,7 +389,7 @@ def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None
 
 
 def _radii(
-    tables: Tables, columns: Sequence[str], radius: Radius, kind: Kind
+    tables: Tables, targets: pd.DataFrame, columns: Sequence[str], radius: Radius, kind: Kind
 ) -> dict[str, FloatArray]:
     """Radius of each target, (n,), by the columns that have one."""
     numbers = [column for column in columns if tables.is_number(column)]
@@ -458,7 +410,7 @@ def _radii(
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
         check_nonnegative(width, f"radius of {column!r}")
-        size = tables.real[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
+        size = targets[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
         ball = width * (size if kinds.get(column) == "relative" else np.ones_like(size))
         # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
         radii[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, check_numeric
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures.combining import (
     Combined,
@@ -21,17 +21,12 @@ from pyhybrid.measures.combining import (
     combine_noise_aware,
     combine_partially_synthetic,
 )
-from pyhybrid.measures.estimates import average_one
+from pyhybrid.measures.estimates import average_one, check_level
 from pyhybrid.measures.reconcile import reconcile_tables
-from pyhybrid.measures.utility import (
-    DATA,
-    SYNTHETIC,
-    interval_overlap,
-    standardised_difference,
-)
+from pyhybrid.measures.utility import interval_overlap, standardised_difference
 
-NESTED = "nested"
-"""Sets that are syntheses of imputations [R04]."""
+NESTED, SINGLE = "nested", "single"
+"""Sets that are syntheses of imputations [R04]; no rule: one set, taken as if it were data."""
 
 RULES: dict[str, Callable[..., Combined]] = {
     "partially_synthetic": combine_partially_synthetic,
@@ -40,8 +35,6 @@ RULES: dict[str, Callable[..., Combined]] = {
     "multiple_imputation": combine_multiple_imputation,
     NESTED: combine_nested,
 }
-SINGLE = "single"
-"""No rule: one synthetic set, taken as if it were data."""
 MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
@@ -60,7 +53,7 @@ class Pooled:
     combined : Combined
         Estimates, total variances, degrees of freedom, parts; arrays of shape (p,).
     rule : str
-        Key of `RULES`.
+        As given to `pool`.
     n_sets : int
         Sets that were combined; m x r for the nested rule.
     """
@@ -112,10 +105,6 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     size_ratio : float, default 1
         See `pyhybrid.measures.combine_fully_synthetic`; for that rule only.
 
-    Returns
-    -------
-    Pooled
-
     Raises
     ------
     InvalidInput
@@ -132,21 +121,20 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     [15.68]
     """
     check_choice(rule, "rule", RULES)
-    nests = _sequence(models, "models")
-    flat = nests
+    flat = nests = _sequence(models, "models")
     if rule == NESTED:
         nests = [_sequence(nest, f"models of imputation {i}") for i, nest in enumerate(nests, 1)]
         if len({len(nest) for nest in nests}) > 1:
             raise InvalidInput("the rule 'nested' needs as many syntheses of each imputation")
         flat = [fit for nest in nests for fit in nest]
-    named = [estimates_of(fit, f"model {number}") for number, fit in enumerate(flat, start=1)]
+    named = [_estimates_of(fit, f"model {number}") for number, fit in enumerate(flat, start=1)]
     names = named[0][0]
     for number, (terms, _, _) in enumerate(named, start=1):
         if terms != names:
             unlike = sorted(set(terms) ^ set(names)) or [terms[0]]
             raise InvalidInput(
                 f"models must have the same terms in one order: model {number} and model 1 differ "
-                f"in {str(unlike[0]).partition('[')[0]!r}"
+                f"in {unlike[0].partition('[')[0]!r}"
             )
     shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
     q, v = (np.array([fit[part] for fit in named]).reshape(shape) for part in (1, 2))
@@ -154,18 +142,15 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     return Pooled(names=names, combined=RULES[rule](q, v, **options), rule=rule, n_sets=len(flat))
 
 
-def estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
+def _estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
     """Names, estimates and variances, each of length p, of a fitted model or a pair."""
+    names: tuple[str, ...] | None = None
     if hasattr(model, "params") and hasattr(model, "bse"):
-        params, errors = model.params, model.bse
-        if isinstance(params, pd.DataFrame):  # several equations, as of a multinomial logit
-            params, errors = params.T.stack(), np.asarray(errors).T
-        named = isinstance(params, pd.Series)
-        q, variances = np.ravel(np.asarray(params, dtype=np.float64)), np.ravel(errors) ** 2
-        names = tuple(map(str, params.index)) if named else _numbered(q.size)
+        q, variances = check_numeric(model.params, name), check_numeric(model.bse, name) ** 2
+        if isinstance(model.params, pd.Series):
+            names = tuple(map(str, model.params.index))
     elif isinstance(model, (tuple, list)) and len(model) == 2:
         q, variances = (np.atleast_1d(check_numeric(part, name)) for part in model)
-        names = _numbered(q.size)
     else:
         raise InvalidInput(
             f"{name} must be a fitted model with params and bse, or a pair (estimate, variance): "
@@ -175,16 +160,13 @@ def estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, Fl
         raise InvalidInput(
             f"{name} must have as many variances as estimates: found {variances.shape}, {q.shape}"
         )
+    names = names or tuple(f"q{number}" for number in range(1, q.size + 1))
     wrong = np.flatnonzero(~(np.isfinite(q) & np.isfinite(variances)))
     if wrong.size:
         raise InvalidInput(
             f"{name} must have finite estimates and variances: {names[wrong[0]]!r} has not"
         )
     return names, q, variances
-
-
-def _numbered(p: int) -> tuple[str, ...]:
-    return tuple(f"q{number}" for number in range(1, p + 1))
 
 
 def _sequence(values: Any, name: str) -> list[Any]:
@@ -204,8 +186,6 @@ class ModelUtility:
     table : DataFrame
         By term: estimate, lower, upper of the data and, with the prefix ``synthetic_``, of the
         sets; interval_overlap; standardised_difference.
-    mean_overlap, mean_difference : float
-        Averages over the terms.
     formula, model, rule : str
     n_used : tuple of int, length 1 + m
         Records without missing values that entered the fit of the data and of each set.
@@ -214,28 +194,21 @@ class ModelUtility:
     """
 
     table: pd.DataFrame
-    mean_overlap: float
-    mean_difference: float
     formula: str
     model: str
     rule: str
     n_used: tuple[int, ...]
     pooled: Pooled | None
 
-    def intervals(self) -> pd.DataFrame:
-        """Tidy: statistic (the term), source, estimate, lower, upper; for `plot_intervals`."""
-        ends = ["estimate", "lower", "upper"]
-        tidy: pd.DataFrame = pd.concat(
-            [
-                self.table[[prefix + name for name in ends]]
-                .set_axis(ends, axis=1)
-                .reset_index(names="statistic")
-                .assign(source=source)
-                for source, prefix in ((DATA, ""), (SYNTHETIC, "synthetic_"))
-            ],
-            ignore_index=True,
-        )
-        return tidy
+    @property
+    def mean_overlap(self) -> float:
+        """Mean interval overlap of the terms."""
+        return float(self.table["interval_overlap"].mean())
+
+    @property
+    def mean_difference(self) -> float:
+        """Mean standardized difference of the terms."""
+        return float(self.table["standardised_difference"].mean())
 
 
 def model_utility(
@@ -255,7 +228,7 @@ def model_utility(
 
     Parameters
     ----------
-    real, synthetic
+    real, synthetic, categorical
         As in `pyhybrid.measures.propensity_utility`.
     formula : str
         As `statsmodels.formula.api` reads it; names may stand in backticks.
@@ -264,9 +237,7 @@ def model_utility(
         negativebinomial, quantreg, ...
     options : mapping, optional
         Handed to that model, e.g. ``{"family": sm.families.Gamma()}``.
-    categorical : sequence of str
-        Columns of numbers that are codes.
-    rule : {"partially_synthetic", "fully_synthetic", "multiple_imputation", "nested", "single"}
+    rule : str
         How the m fits are combined, see `pyhybrid.measures.pool`; "single" for one set takes its
         fit as it is, and its interval is then too short.
     n_imputations : int, optional
@@ -279,10 +250,6 @@ def model_utility(
         Weights are divided by their mean. Standard errors are those of a model with unequal
         variances.
 
-    Returns
-    -------
-    ModelUtility
-
     Raises
     ------
     InvalidInput
@@ -291,91 +258,53 @@ def model_utility(
 
     References
     ----------
-    [R03] and the others of `pyhybrid.measures.combining`, and
-    `pyhybrid.measures.utility`.
+    [R03] and the others of `pyhybrid.measures.combining`, and `pyhybrid.measures.utility`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
+    check_level(level)
     m = len(tables.synthetic)
-    per_imputation = _per_imputation(rule, m, n_imputations)
-    if not 0 < check_finite(level, "level") < 1:
-        raise InvalidInput(f"level must lie in (0, 1): found {level:g}")
-    if m == 1 and rule != SINGLE:
+    if rule != NESTED and n_imputations is not None:
+        raise InvalidInput(f"n_imputations is for the rule 'nested': found rule={rule!r}")
+    if (m == 1) != (rule == SINGLE):
         raise InvalidInput(
-            f"the rule {rule!r} needs at least 2 synthetic sets: found 1; give more, or "
+            f"rule='single' takes one synthetic set: found {m}"
+            if rule == SINGLE
+            else f"the rule {rule!r} needs at least 2 synthetic sets: found 1; give more, or "
             "rule='single'"
         )
-    if m > 1 and rule == SINGLE:
-        raise InvalidInput(f"rule='single' takes one synthetic set: found {m}")
+    if rule == NESTED and m % check_count(n_imputations, "n_imputations", at_least=2):
+        raise InvalidInput(
+            f"n_imputations must divide the number of sets, {m}: found {n_imputations}"
+        )
+    named = zip(("the data", *tables.names), tables.all, tables.weights(), strict=True)
     fit_of_data, *fits = (
         fit_model(table, formula, model, options or {}, name, survey, weighing=weights is not None)
-        for table, name, survey in zip(
-            (tables.real, *tables.synthetic),
-            ("the data", *tables.names),
-            tables.weights(),
-            strict=True,
-        )
+        for name, table, survey in named
     )
     for fit, name in zip(fits, tables.names, strict=True):
-        _check_terms(fit_of_data, fit, name)
-    if rule == SINGLE:
-        pooled, estimate, ends = None, np.asarray(fits[0].params), _t_interval(fits[0], level)
-    else:
-        nests = [fits[k : k + per_imputation] for k in range(0, m, per_imputation)]
+        if list(fit.params.index) != list(fit_of_data.params.index):
+            raise InvalidInput(
+                f"the model must have the same terms in {name} as in the data: levels differ"
+            )
+    original = _t_interval(fit_of_data, level)
+    pooled, estimate, ends = None, fits[0].params, _t_interval(fits[0], level)
+    if rule != SINGLE:
+        per_nest = m // (n_imputations or m)
+        nests = [fits[k : k + per_nest] for k in range(0, m, per_nest)]
         pooled = pool(nests if rule == NESTED else fits, rule=rule)
         estimate, ends = pooled.combined.estimate, pooled.combined.interval(level)
-    table = _compared(fit_of_data, _t_interval(fit_of_data, level), estimate, ends)
-    return ModelUtility(
-        table=table,
-        mean_overlap=float(table["interval_overlap"].mean()),
-        mean_difference=float(table["standardised_difference"].mean()),
-        formula=formula,
-        model=model,
-        rule=rule,
-        n_used=tuple(int(fit.nobs) for fit in (fit_of_data, *fits)),
-        pooled=pooled,
-    )
-
-
-def _check_terms(fit_of_data: Any, fit: Any, name: str) -> None:
-    unlike = sorted(set(fit_of_data.params.index) ^ set(fit.params.index))
-    if unlike:
-        term = str(unlike[0]).partition("[")[0]  # what follows names a level
-        raise InvalidInput(
-            f"the model must have the same terms in {name} as in the data: {term!r} differs, in "
-            "its levels perhaps"
-        )
-
-
-def _compared(fit: Any, original: FloatArray, estimate: FloatArray, ends: FloatArray) -> Any:
-    """Coefficients of the data's fit with their interval beside the synthetic ones, by term."""
-    truth, errors = np.asarray(fit.params), np.asarray(fit.bse)
-    columns = {
-        "estimate": truth,
-        "lower": original[0],
-        "upper": original[1],
-        "synthetic_estimate": estimate,
-        "synthetic_lower": ends[0],
-        "synthetic_upper": ends[1],
+    truth = np.asarray(fit_of_data.params)
+    table = pd.DataFrame({
+        "estimate": truth, "lower": original[0], "upper": original[1],
+        "synthetic_estimate": estimate, "synthetic_lower": ends[0], "synthetic_upper": ends[1],
         "interval_overlap": interval_overlap(original, ends),
-        "standardised_difference": standardised_difference(truth, estimate, errors),
-    }
-    return pd.DataFrame(columns, index=pd.Index(fit.params.index, name="term"))
-
-
-def _per_imputation(rule: str, n_sets: int, n_imputations: int | None) -> int:
-    """Sets of each imputation; 1 for rules that know none."""
-    if rule != NESTED:
-        if n_imputations is not None:
-            raise InvalidInput(f"n_imputations is for the rule 'nested': found rule={rule!r}")
-        return 1
-    if n_imputations is None:
-        raise InvalidInput("the rule 'nested' needs n_imputations")
-    if n_sets % check_count(n_imputations, "n_imputations", at_least=2):
-        raise InvalidInput(
-            f"n_imputations must divide the number of sets, {n_sets}: found {n_imputations}"
-        )
-    return n_sets // n_imputations
+        "standardised_difference": standardised_difference(truth, estimate, fit_of_data.bse),
+    }, index=fit_of_data.params.index.rename("term"))  # fmt: skip
+    n_used = tuple(int(fit.nobs) for fit in (fit_of_data, *fits))
+    return ModelUtility(
+        table=table, formula=formula, model=model, rule=rule, n_used=n_used, pooled=pooled
+    )
 
 
 def fit_model(
@@ -384,9 +313,9 @@ def fit_model(
     model: str,
     options: Mapping[str, Any],
     name: str,
-    weights: FloatArray | None = None,
+    weights: FloatArray | None,
     *,
-    weighing: bool = False,
+    weighing: bool,
 ) -> Any:
     """Fit of a model of statsmodels to one table, under its survey weights (n,) if it has some;
     `weighing` if any table of a comparison has."""
@@ -411,7 +340,8 @@ def fit_model(
             if weights is None:
                 fit = built.fit(**quiet)
             else:
-                fit = _weighted_fit(built, read, table, model, options, weights)
+                rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables count from 0
+                fit = _weighted_fit(read, table.iloc[rows], model, options, weights[rows])
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
@@ -442,50 +372,39 @@ def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
     odd = sorted((str(name) for name in columns if re.match(r"[^\W\d]\w*\W", str(name))), key=len)
     known = [rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in reversed(odd)]
     pattern = re.compile("|".join(["`[^`]+`", "'[^']*'", '"[^"]*"', *known]))
-
-    def quoted(match: re.Match[str]) -> str:
-        return match[0] if match[0][0] in "'\"" else f"Q({match[0].strip('`')!r})"
-
-    return pattern.sub(quoted, formula)
+    return pattern.sub(
+        lambda name: name[0] if name[0][0] in "'\"" else f"Q({name[0].strip('`')!r})", formula
+    )
 
 
 def _weighted_fit(
-    built: Any,
-    formula: str,
-    table: pd.DataFrame,
-    model: str,
-    options: Mapping[str, Any],
-    weights: FloatArray,
+    formula: str, used: pd.DataFrame, model: str, options: Mapping[str, Any], weights: FloatArray
 ) -> Any:
     """The fit by weights that average 1 over the records without missing values."""
     import statsmodels.api as sm
     import statsmodels.formula.api as smf
     from statsmodels.tools.sm_exceptions import PerfectSeparationWarning
 
-    rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables are numbered from 0
-    weight, used = average_one(weights[rows]), table.iloc[rows]
-    families = {
-        "logit": sm.families.Binomial,
-        "probit": lambda: sm.families.Binomial(sm.families.links.Probit()),
-        "poisson": sm.families.Poisson,
-    }
-    if model == "ols":
-        weighted = smf.wls(formula, used, weights=weight, **options)
-    else:
-        family = {"family": families[model]()} if model in families else {}
-        weighted = smf.glm(formula, used, var_weights=weight, **family, **options)
     warnings.simplefilter("error", PerfectSeparationWarning)
-    return weighted.fit()
+    weight, of = average_one(weights), sm.families
+    if model == "ols":
+        return smf.wls(formula, used, weights=weight, **options).fit()
+    families = {
+        "logit": of.Binomial(),
+        "probit": of.Binomial(of.links.Probit()),
+        "poisson": of.Poisson(),
+    }
+    family = {"family": families[model]} if model in families else {}
+    return smf.glm(formula, used, var_weights=weight, **family, **options).fit()
 
 
 def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """The table with a logical outcome, which tables of one form hold as text, as 0 and 1."""
-    words = set(table[outcome].dropna().astype(str)) if outcome in table else set()
-    if not words or not words <= {"False", "True"}:
+    if outcome not in table or not {*table[outcome].dropna().astype(str)} <= {"False", "True"}:
         return table
-    coded: pd.DataFrame = table.copy(deep=False)
-    true = table[outcome].astype(object).map(str) == "True"
-    coded[outcome] = np.where(table[outcome].isna(), np.nan, true)
+    codes = {"False": 0.0, "True": 1.0}
+    coded: pd.DataFrame = table.assign(**{outcome: table[outcome].astype(object).map(str)})
+    coded[outcome] = coded[outcome].map(codes)
     return coded
 
 

@@ -45,7 +45,7 @@ from pyhybrid.measures.estimates import check_weights
 from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-CLASSIFIERS, NULLS = ("logistic", "cart"), ("population", "data", "paired")
+CLASSIFIERS, NULLS = ("logistic", "cart"), ("population", "paired")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 _AVERAGED = ("pmse", "ratio", "standardised")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
@@ -53,13 +53,8 @@ _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
 _MOST_LEVELS = 50
 
-
-@dataclass(frozen=True, kw_only=True)
-class NullPmse:
-    """Mean and standard deviation of pMSE where nothing but chance tells the rows apart."""
-
-    mean: float
-    sd: float
+Null = tuple[float, float]
+"""Mean and standard deviation of pMSE where nothing but chance tells the rows apart."""
 
 
 def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
@@ -70,17 +65,9 @@ def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     propensities : array_like, shape (N,)
         Probability of being synthetic, in [0, 1].
     is_synthetic : array_like of bool, shape (N,)
+        Of rows of both kinds.
     weights : array_like, shape (N,), optional
         Design weights above 0: means are weighted, and c is the share of weight that is synthetic.
-
-    Raises
-    ------
-    InvalidInput
-        For propensities outside [0, 1], or rows that are not of both kinds.
-
-    References
-    ----------
-    [SN18] sec. 3.
 
     Examples
     --------
@@ -154,39 +141,25 @@ def null_pmse(
     *,
     null: str = "population",
     weights: FloatArray | None = None,
-) -> NullPmse:
+) -> Null:
     """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
-    synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "data", the
-    rows are a sample of a model fitted to the data, c (1-c)^2 (k-1) / N [SN18 sec. 3]; "paired",
-    row n + i may be exchanged with row i. Under design weights S has terms w_i (y_i - c) b_i."""
-    check_choice(null, "null", NULLS)
+    synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "paired", row
+    n + i may be exchanged with row i. S has terms w_i (y_i - c) b_i, w_i = 1 without weights."""
     total, k = basis.shape
-    if weights is not None:
-        return _weighted_null(basis, is_synthetic, null, weights)
-    if null == "paired":
-        difference = basis[is_synthetic] - basis[~is_synthetic]
-        spread = difference.T @ difference / (4 * total)
-        return NullPmse(mean=float(np.trace(spread)), sd=float(np.sqrt(2) * linalg.norm(spread)))
-    c = float(is_synthetic.mean())
-    size = c * (1 - c) / total * (1 if null == "population" else 1 - c)
-    return NullPmse(mean=size * (k - 1), sd=size * float(np.sqrt(2 * (k - 1))))
-
-
-def _weighted_null(
-    basis: FloatArray, is_synthetic: BoolArray, null: str, weights: FloatArray
-) -> NullPmse:
-    c = float(weights[is_synthetic].sum() / weights.sum())
-    middle = weights @ basis / weights.sum()
-    term = (basis - middle) * (weights * np.where(is_synthetic, 1 - c, -c))[:, None]
+    if weights is None and null == "population":
+        c = float(is_synthetic.mean())
+        size = c * (1 - c) / total
+        return size * (k - 1), size * float(np.sqrt(2 * (k - 1)))
+    weight = np.ones(total) if weights is None else weights
+    c = float(weight[is_synthetic].sum() / weight.sum())
+    middle = weight @ basis / weight.sum()
+    term = (basis - middle) * (weight * np.where(is_synthetic, 1 - c, -c))[:, None]
     if null == "paired":
         term = term[is_synthetic] + term[~is_synthetic]
-    elif null == "data":
-        term = term[is_synthetic]
-    information = basis.T @ (basis * weights[:, None])
-    spread = linalg.solve(information, term.T @ term, assume_a="pos") / weights.sum()
+    information = basis.T @ (basis * weight[:, None])
+    spread = linalg.solve(information, term.T @ term, assume_a="pos") / weight.sum()
     # spread is similar to a symmetric matrix, the trace of whose square is that of spread.
-    variance = 2 * float(np.trace(spread @ spread))
-    return NullPmse(mean=float(np.trace(spread)), sd=max(variance, 0.0) ** 0.5)
+    return float(np.trace(spread)), max(2 * float(np.trace(spread @ spread)), 0.0) ** 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -247,13 +220,13 @@ def propensity_utility(
         with leaves of at least 20 rows and 1/500 of all, which sees any shape of difference.
     interactions : bool, default False
         With "logistic": products of all pairs of columns, too.
-    null : {"auto", "population", "data", "paired"}
-        What pMSE is set against, see `pyhybrid.measures.propensity.null_pmse`.
-        "auto": "paired" for a set with as many rows as the data and a column equal to theirs row
-        by row, as partial synthesis leaves it; else "population". CART has no "data".
+    null : {"auto", "population", "paired"}
+        What pMSE is set against: rows of data and set are two samples of one population, or row i
+        of both may change places. "auto": "paired" for a set with as many rows as the data and a
+        column equal to theirs row by row, as partial synthesis leaves it; else "population".
     n_permutations : int, default 20
         Refits that give the null mean and sd of CART, at least 2: labels are permuted, within
-        pairs of rows if paired.
+        pairs of rows if paired; `progress` counts them.
     weights : str, optional
         Column of design weights of the data, which is then not compared itself. A set that has it,
         too, is weighted by its own column; one that has not stands for the population as it is.
@@ -261,11 +234,7 @@ def propensity_utility(
     rng : Generator or int, optional
         Of the permutations, or its seed.
     progress : callable, optional
-        Called with (what is being done, steps done, steps in all) while CART is refitted.
-
-    Returns
-    -------
-    PropensityUtility
+        Called with (what is being done, steps done, steps in all).
 
     Raises
     ------
@@ -277,27 +246,27 @@ def propensity_utility(
     Missing values: a category of their own; a number's is set to the mean beside an indicator
     column (logistic), or is an own branch (CART). Categories enter CART as codes; of more than 50
     the logistic regression takes the most frequent, the others being its reference.
-
-    References
-    ----------
-    [SN18].
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
     check_choice(classifier, "classifier", CLASSIFIERS)
     check_choice(null, "null", ("auto", *NULLS))
-    check_flag(interactions, "interactions")
     check_count(n_permutations, "n_permutations", at_least=2)
-    if classifier == "cart" and (interactions or null == "data"):
-        wrong = "interactions" if interactions else "null='data'"
-        raise InvalidInput(f"classifier 'cart' takes no {wrong}: use 'logistic'")
+    if check_flag(interactions, "interactions") and classifier == "cart":
+        raise InvalidInput("classifier 'cart' takes no interactions: use 'logistic'")
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
     shown = []
     weight_data, *weight_sets = tables.weights(averaged=True)
     for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
-        null_of_set = _null_of(tables.real, table, null, name)
+        null_of_set = null
+        if null == "auto":
+            null_of_set = "paired" if keeps_rows(tables.real, table) else "population"
+        elif null == "paired" and len(tables.real) != len(table):
+            raise InvalidInput(
+                f"null='paired' needs sets with the rows of the data: {name} has not"
+            )
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = None
@@ -311,13 +280,18 @@ def propensity_utility(
                     total = n_permutations * len(tables.synthetic)
                     progress("CART permutations", before + done, total)
 
-            p, expected = _by_cart(
+            p, (mean, sd) = _by_cart(
                 stacked, label, null_of_set, n_permutations, generator, weight, tick
             )
         else:
-            p, expected = _by_logistic(stacked, label, null_of_set, interactions, weight)
+            p, (mean, sd) = _by_logistic(stacked, label, null_of_set, interactions, weight)
         shown.append((p[~label], p[label]))
-        rows.append({**_against(pmse(p, label, weights=weight), expected), "null": null_of_set})
+        distance = pmse(p, label, weights=weight)
+        rows.append({
+            "pmse": distance, "null_mean": mean, "null_sd": sd,
+            "ratio": distance / mean if mean > 1e-15 else 0.0,
+            "standardised": (distance - mean) / sd if sd > 1e-15 else 0.0, "null": null_of_set,
+        })  # fmt: skip
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
     return PropensityUtility(
         **{name: float(by_set[name].mean()) for name in _AVERAGED},
@@ -327,33 +301,13 @@ def propensity_utility(
     )
 
 
-def _against(distance: float, expected: NullPmse) -> dict[str, float]:
-    """pMSE beside its null expectation."""
-    apart = distance - expected.mean
-    return {
-        "pmse": distance,
-        "null_mean": expected.mean,
-        "null_sd": expected.sd,
-        "ratio": distance / expected.mean if expected.mean > 1e-15 else 0.0,
-        "standardised": apart / expected.sd if expected.sd > 1e-15 else 0.0,
-    }
-
-
-def _null_of(real: pd.DataFrame, table: pd.DataFrame, null: str, name: str) -> str:
-    if null == "auto":
-        return "paired" if keeps_rows(real, table) else "population"
-    if null == "paired" and len(real) != len(table):
-        raise InvalidInput(f"null='paired' needs sets with the rows of the data: {name} has not")
-    return null
-
-
 def _by_logistic(
     stacked: pd.DataFrame,
     label: BoolArray,
     null: str,
     interactions: bool,
     weight: FloatArray | None,
-) -> tuple[FloatArray, NullPmse]:
+) -> tuple[FloatArray, Null]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
     wide = width + (width * width // 2 if interactions else 0)
@@ -398,7 +352,7 @@ def _by_cart(
     rng: np.random.Generator,
     weight: FloatArray | None,
     tick: Callable[[int], None],
-) -> tuple[FloatArray, NullPmse]:
+) -> tuple[FloatArray, Null]:
     """Propensities and null; `tick` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
@@ -412,7 +366,7 @@ def _by_cart(
         for done, value in enumerate(permuted, start=1):
             chance.append(value)
             tick(done)
-    expected = NullPmse(mean=float(np.mean(chance)), sd=float(np.std(chance, ddof=1)))
+    expected = float(np.mean(chance)), float(np.std(chance, ddof=1))
     return _cart(inputs, label, seed, weight), expected
 
 

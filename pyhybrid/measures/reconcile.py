@@ -29,18 +29,22 @@ _MISSING_TEXT = ("", "NA", "NaN", "nan")
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
     since 1970-01-01 as float64, all else categorical. `survey_weights` are 1 + m vectors (n,), None
-    where all are 1, or empty."""
+    where all are 1."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
     names: tuple[str, ...]
-    survey_weights: tuple[FloatArray | None, ...] = ()
+    survey_weights: tuple[FloatArray | None, ...]
+
+    @property
+    def all(self) -> tuple[pd.DataFrame, ...]:
+        """The data and each set."""
+        return (self.real, *self.synthetic)
 
     def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
         """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
         over their mean, so that a set without weights counts as much as one with."""
-        weights = self.survey_weights or [None] * (1 + len(self.synthetic))
-        return [average_one(w) if averaged and w is not None else w for w in weights]
+        return [average_one(w) if averaged and w is not None else w for w in self.survey_weights]
 
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
@@ -55,7 +59,7 @@ class Tables:
             numbers = table[column] if self.is_number(column) else table[column].cat.codes
             gone = table[column].isna().to_numpy()
             values.append(np.where(gone, 0.0, numbers.to_numpy(dtype=np.float64)))
-            if any(other[column].isna().any() for other in (self.real, *self.synthetic)):
+            if any(other[column].isna().any() for other in self.all):
                 missing.append(gone.astype(np.float64))
         return np.column_stack([*values, *missing])
 
@@ -90,31 +94,58 @@ def reconcile_tables(
     categorical: Sequence[str] = (),
     weights: str | None = None,
     what: str = "column",
+    holdout: Any = None,
 ) -> Tables:
     """Data and sets brought to the same columns, kinds and levels, or refused by name. A set with
-    the column of design weights is weighted by its own; in one without each record counts once."""
+    the column of design weights is weighted by its own; in one without each record counts once. A
+    table beside them (`holdout`) comes last among the sets."""
     if isinstance(real, Tables):
         return real
+    if weights is not None and not isinstance(weights, str):
+        raise InvalidInput(
+            f"weights must name a column: found {type(weights).__name__}; put weights that are no "
+            "column into one"
+        )
     sets = synthetic_sets(synthetic)
-    names = tuple(f"synthetic set {number}" for number in range(1, len(sets) + 1))
-    tables = dict(zip((_DATA, *names), (real, *sets), strict=True))
+    tables = {_DATA: real} | {f"synthetic set {k}": table for k, table in enumerate(sets, start=1)}
+    if holdout is not None:
+        tables["holdout"] = holdout
     for name, table in tables.items():
         _check_table(table, name)
-    read_weights = _read_weights(real, sets, names, weights)
-    wanted = _wanted(real, columns, weights)
-    _check_columns(tables, wanted, what, whole=columns is None)
-    unknown = sorted({*categorical} - {str(c) for c in real.columns})
-    if unknown:
-        raise InvalidInput(f"categorical must name columns of the data: {unknown[0]!r} is not one")
+    wanted = (
+        [c for c in real.columns if c != weights] if columns is None else dict.fromkeys(columns)
+    )
+    for option, named in (("weights", [weights] if weights else []), ("categorical", categorical)):
+        unknown = sorted({*named} - {*map(str, real.columns)})
+        if unknown:
+            raise InvalidInput(f"{option} must name columns of the data: {unknown[0]!r} is not one")
+    for name, table in tables.items():
+        surplus = [column for column in table.columns if column not in real.columns]
+        if surplus and columns is None:
+            raise InvalidInput(
+                f"{name} must have the columns of the data: {surplus[0]!r} is not among them; "
+                "drop it or name the columns to use"
+            )
+        for column in wanted:
+            if column not in table.columns:
+                raise InvalidInput(
+                    f"{what} {column!r} must be in {name}, which has "
+                    f"{', '.join(map(str, table.columns[:20]))}"
+                    f"{did_you_mean(column, table.columns)}"
+                )
+    if not wanted:
+        raise InvalidInput(f"at least one {what} must be named: found none")
     read: dict[str, list[pd.Series]] = {}
     for column in wanted:
         values = {name: table[column].reset_index(drop=True) for name, table in tables.items()}
-        read[column] = _read_column(column, values, as_codes=column in categorical)
+        read[str(column)] = _read_column(column, values, as_codes=column in categorical)
     data, *others = (
         pd.DataFrame({column: parts[number] for column, parts in read.items()})
         for number in range(len(tables))
     )
-    return Tables(real=data, synthetic=tuple(others), names=names, survey_weights=read_weights)
+    survey = tuple(_weights_of(table, weights, name) for name, table in tables.items())
+    _, *names = tables
+    return Tables(real=data, synthetic=(*others,), names=(*names,), survey_weights=survey)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
@@ -129,33 +160,13 @@ def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     return False
 
 
-def _wanted(real: pd.DataFrame, columns: Sequence[str] | None, weights: str | None) -> list[str]:
-    if columns is not None:
-        return list(dict.fromkeys(columns))
-    return [str(column) for column in real.columns if column != weights]
-
-
-def _read_weights(
-    real: pd.DataFrame, sets: Sequence[pd.DataFrame], names: Sequence[str], weights: str | None
-) -> tuple[FloatArray | None, ...]:
-    """Survey weights of the data and of each set, 1 + m; empty without `weights`."""
-    if weights is None:
-        return ()
-    if not isinstance(weights, str):
-        raise InvalidInput(
-            f"weights must name a column: found {type(weights).__name__}; put weights that are no "
-            "column into one"
-        )
-    if weights not in real.columns:
-        raise InvalidInput(f"weights must name a column of the data: {weights!r} is not one")
-    read: list[FloatArray | None] = []
-    for table, name in zip([real, *sets], [_DATA, *names], strict=True):
-        try:
-            vector = survey_weights(table[weights], weights) if weights in table.columns else None
-            read.append(check_weights(vector, len(table)))
-        except InvalidInput as error:
-            raise InvalidInput(f"{error} (in {name})") from None
-    return tuple(read)
+def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArray | None:
+    if weights is None or weights not in table.columns:
+        return None
+    try:
+        return check_weights(survey_weights(table[weights], weights), len(table))
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} (in {name})") from None
 
 
 def _check_table(table: Any, name: str) -> None:
@@ -169,30 +180,6 @@ def _check_table(table: Any, name: str) -> None:
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise InvalidInput(f"column names must be unique: {twice[0]!r} is twice in {name}")
-
-
-def _check_columns(
-    tables: Mapping[str, pd.DataFrame], wanted: Sequence[str], what: str, *, whole: bool
-) -> None:
-    """Refuse a column that a table has not or, of `whole` tables, that the data have not."""
-    known = tables[_DATA].columns
-    for name, table in tables.items():
-        surplus = [column for column in table.columns if column not in known]
-        if whole and surplus:
-            raise InvalidInput(
-                f"{name} must have the columns of the data: {surplus[0]!r} is not among them; "
-                "drop it or name the columns to use"
-            )
-    if not wanted:
-        raise InvalidInput(f"at least one {what} must be named: found none")
-    for column in wanted:
-        for name, table in tables.items():
-            if column not in table.columns:
-                shown = ", ".join(map(str, table.columns[:20]))
-                raise InvalidInput(
-                    f"{what} {column!r} must be in {name}, which has {shown}"
-                    f"{did_you_mean(column, table.columns)}"
-                )
 
 
 def _read_column(
@@ -237,23 +224,18 @@ def is_numeric(values: pd.Series) -> bool:
 def _days(column: str, values: pd.Series, name: str, form: str) -> pd.Series:
     """Dates as days since 1970-01-01, those in ISO 8601 beside typed ones, too; what stands for
     something else, such as 9999-12-31, is missing."""
-    cells, other = _blank(values), InvalidInput(
-        f"column {column!r} must hold dates in {name}, as it does in the data"
-    )  # fmt: skip
-    if form in (DATE, TIME) and not pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        try:
-            if pd.api.types.is_numeric_dtype(values):
-                raise TypeError
-            cells = pd.to_datetime(cells, utc=True, format="ISO8601").dt.tz_localize(None)
-        except (ValueError, TypeError):
-            raise other from None
-    times = read_dates(cells, None if form in (DATE, TIME) else form)
-    if times.notna().sum() < _MOSTLY * cells.notna().sum():
-        raise other
+    cells = _blank(values)
+    typed = form in (DATE, TIME)
+    if typed and not pd.api.types.is_datetime64_any_dtype(cells.dtype):
+        texts = cells.mask(cells.map(pd.api.types.is_number))
+        cells = pd.to_datetime(texts, utc=True, format="ISO8601", errors="coerce")
+    times = read_dates(cells, None if typed else form)
+    if times.notna().sum() < _MOSTLY * _blank(values).notna().sum():
+        raise InvalidInput(f"column {column!r} must hold dates in {name}, as it does in the data")
     times = times.where(plausible(times) | ("%Y" not in form and "%" in form))
     days = (times - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    from_days: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
-    return from_days
+    read: pd.Series = pd.Series(days.to_numpy(dtype=np.float64))
+    return read
 
 
 def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
@@ -295,32 +277,30 @@ def _read_categories(column: str, tables: Mapping[str, pd.Series]) -> list[pd.Se
         raise InvalidInput(
             f"column {column!r} must hold numbers, text, dates or categories: found other objects"
         ) from None
-    kind = pd.CategoricalDtype(levels)
     read = []
     for name, values in tables.items():
         text = _blank(values).map(_label, na_action="ignore")
-        unseen = sorted(set(text.dropna()) - set(levels))
-        if unseen:
-            row = int(np.flatnonzero(text.isin(unseen))[0])
+        unseen = np.flatnonzero(text.notna() & ~text.isin(levels))
+        if unseen.size:
             raise InvalidInput(
-                f"column {column!r} must have the categories of the data: row {row} of {name}, "
-                "counted from 0, has another"
+                f"column {column!r} must have the categories of the data: row {unseen[0]} of "
+                f"{name}, counted from 0, has another"
             )
-        read.append(text.astype(kind))
+        read.append(text.astype(pd.CategoricalDtype(levels)))
     return read
 
 
 def _levels(values: pd.Series) -> list[str]:
     """Levels that occur in the data, in their order: as declared, by size of numbers, by text."""
     present = _blank(values).dropna()
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        used = set(present)
-        return [_label(level) for level in values.dtype.categories if level in used]
     distinct = list(dict.fromkeys(present))
-    try:
-        distinct = sorted(distinct)
-    except TypeError:
-        distinct = sorted(distinct, key=str)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        distinct = [level for level in values.dtype.categories if level in set(distinct)]
+    else:
+        try:
+            distinct = sorted(distinct)
+        except TypeError:
+            distinct = sorted(distinct, key=str)
     return list(dict.fromkeys(map(_label, distinct)))
 
 

@@ -37,22 +37,9 @@ from pyhybrid.running.tasks import Progress
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of utility or disclosure risk.
-
-    Attributes
-    ----------
-    title : str
-        As tables call it.
-    about : {"utility", "risk"}
-    definition : str
-        One line.
-    range : str
-    direction : str
-        Which way is better: more useful, or safer.
-    at_best : str
-        Value of perfect data: as good as the data (utility), or without risk (risk).
-    at_worst : str
-        Value of useless data (utility), or of the data published as they are (risk).
+    """A measure of utility or disclosure risk: title as tables call it, definition in one line,
+    range, which way is more useful or safer, and its values `at_best`, of data as good as the data
+    (utility) or without risk, and `at_worst`, of useless data or of the data published as they are.
     """
 
     title: str
@@ -64,12 +51,8 @@ class Measure:
     at_worst: str
 
 
-MEASURES = {
-    name: Measure(**definition)
-    for name, definition in json.loads(
-        files("pyhybrid.measures").joinpath("measures.json").read_text("utf-8")
-    ).items()
-}
+_FILE = files("pyhybrid.measures").joinpath("measures.json")
+MEASURES = {name: Measure(**how) for name, how in json.loads(_FILE.read_text("utf-8")).items()}
 """Every measure by name."""
 
 
@@ -86,8 +69,6 @@ class UtilitySummary:
     one_and_two_way : TableUtility
     models : tuple of ModelUtility
         One for each formula.
-    n, n_sets : int
-        Records of the data; m.
     tables : Tables
         What was compared.
     """
@@ -97,51 +78,54 @@ class UtilitySummary:
     cart: PropensityUtility
     one_and_two_way: TableUtility
     models: tuple[ModelUtility, ...]
-    n: int
-    n_sets: int
     tables: Tables
+
+    @property
+    def n(self) -> int:
+        """Records of the data."""
+        return len(self.tables.real)
+
+    @property
+    def n_sets(self) -> int:
+        """Synthetic sets."""
+        return len(self.tables.synthetic)
 
     def overall(self) -> dict[str, float]:
         """One number for each measure, by names such as "pmse, logistic"; averages over sets."""
-        numbers: dict[str, float] = {}
+        numbers: dict[str, Any] = {}
         for part in (self.logistic, self.cart):
             for measure in ("pmse", "pmse_ratio", "pmse_standardised"):
                 value = getattr(part, measure.removeprefix("pmse_"))
-                numbers[f"{measure}, {part.classifier}"] = float(value)
+                numbers[f"{measure}, {part.classifier}"] = value
         distances = self.columns.distances
         if len(distances):
             for measure in ("max_ecdf", "avg_ecdf"):
-                numbers[f"{measure}, worst column"] = float(distances[measure].max())
+                numbers[f"{measure}, worst column"] = distances[measure].max()
         one, two = self.one_and_two_way.one_way, self.one_and_two_way.two_way
-        numbers["table_ratio, worst column"] = float(one["ratio"].max())
-        numbers["total_variation, worst column"] = float(one["total_variation"].max())
+        numbers["table_ratio, worst column"] = one["ratio"].max()
+        numbers["total_variation, worst column"] = one["total_variation"].max()
         if len(two):
-            numbers["table_ratio, worst pair"] = float(two["ratio"].max())
-            numbers["table_ratio, mean of pairs"] = float(two["ratio"].mean())
+            numbers["table_ratio, worst pair"] = two["ratio"].max()
+            numbers["table_ratio, mean of pairs"] = two["ratio"].mean()
         for number, fit in enumerate(self.models, start=1):
             numbers[f"interval_overlap, mean of model {number}"] = fit.mean_overlap
             numbers[f"standardised_difference, mean of model {number}"] = fit.mean_difference
-        return numbers
+        return {name: float(value) for name, value in numbers.items()}
 
     def _fields(self) -> dict[str, Any]:
+        propensities = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
         return {
             "n": self.n,
             "n_synthetic": self.n_sets,
-            "columns": _records(self.columns.distances),
-            "estimates": _records(self.columns.estimates),
-            "propensities": {
-                part.classifier: _records(part.by_set.reset_index())
-                for part in (self.logistic, self.cart)
-            },
-            "one_way": _records(self.one_and_two_way.one_way),
-            "two_way": _records(self.one_and_two_way.two_way),
+            "columns": self.columns.distances,
+            "estimates": self.columns.estimates,
+            "propensities": {name: table.reset_index() for name, table in propensities.items()},
+            "one_way": self.one_and_two_way.one_way,
+            "two_way": self.one_and_two_way.two_way,
             "models": [
                 {
-                    "formula": fit.formula,
-                    "model": fit.model,
-                    "rule": fit.rule,
-                    "n_used": list(fit.n_used),
-                    "terms": _records(fit.table.reset_index()),
+                    **{name: getattr(fit, name) for name in ("formula", "model", "rule", "n_used")},
+                    "terms": fit.table.reset_index(),
                 }
                 for fit in self.models
             ],
@@ -153,15 +137,8 @@ class UtilitySummary:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskSummary:
-    """Disclosure risk of m synthetic sets. Confidential: functions of the data.
-
-    Attributes
-    ----------
-    matching : MatchingRisk
-    attributes : mapping of str to AttributeRisk
-        By sensitive column.
-    keys : tuple of str
-    """
+    """Disclosure risk of m synthetic sets: `matching` on `keys`, and `attributes` by sensitive
+    column. Confidential: functions of the data."""
 
     matching: MatchingRisk
     attributes: dict[str, AttributeRisk]
@@ -170,26 +147,23 @@ class RiskSummary:
     def overall(self) -> dict[str, float]:
         """One number for each measure; those that need corresponding rows only where they do."""
         matching = self.matching
-        numbers: dict[str, float] = {"matching_risk": matching.mean_risk}
+        numbers: dict[str, float | None] = {"matching_risk": matching.mean_risk}
         for name in ("expected_match_risk", "true_match_rate", "false_match_rate",
                      "n_unique_matches", "n_no_match"):  # fmt: skip
-            value = getattr(matching, name)
-            if value is not None:
-                numbers[name] = float(value)
+            numbers[name] = getattr(matching, name)
         for column, risk in self.attributes.items():
             numbers[f"attribute_risk, {column}"] = risk.overall
             numbers[f"attribute_baseline, {column}"] = risk.baseline
-            if risk.holdout is not None:
-                numbers[f"attribute_holdout, {column}"] = risk.holdout
-        return numbers
+            numbers[f"attribute_holdout, {column}"] = risk.holdout
+        return {name: float(value) for name, value in numbers.items() if value is not None}
 
     def _fields(self) -> dict[str, Any]:
-        by_set = self.matching.by_set
+        matching = self.matching
         return {
-            "n": self.matching.n_targets,
-            "n_synthetic": self.matching.n_sets,
-            "keys": list(self.keys),
-            "by_set": {name: [_plain(v) for v in values] for name, values in by_set.items()},
+            "n": matching.n_targets,
+            "n_synthetic": matching.n_sets,
+            "keys": self.keys,
+            "by_set": matching.by_set,
         }
 
     def __repr__(self) -> str:
@@ -230,25 +204,17 @@ def utility_summary(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
     generator = generator_of(rng)
-    m = len(tables.synthetic)
-    chosen = rule or (SINGLE if m == 1 else "partially_synthetic")
+    chosen = rule or (SINGLE if len(tables.synthetic) == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)
+    trees: dict[str, Any] = {"n_permutations": n_permutations, "rng": generator}
     return UtilitySummary(
         models=tuple(
             model_utility(tables, None, formula, model=model, rule=chosen) for formula in formulas
         ),
         columns=column_utility(tables, n_resamples=None, rng=generator),
         logistic=propensity_utility(tables, interactions=interactions),
-        cart=propensity_utility(
-            tables,
-            classifier="cart",
-            n_permutations=n_permutations,
-            rng=generator,
-            progress=progress,
-        ),
+        cart=propensity_utility(tables, classifier="cart", progress=progress, **trees),
         one_and_two_way=table_utility(tables),
-        n=len(tables.real),
-        n_sets=m,
         tables=tables,
     )
 
@@ -266,28 +232,17 @@ def risk_summary(
 ) -> RiskSummary:
     """Every risk measure of m synthetic sets from anywhere.
 
-    Parameters
-    ----------
-    real, synthetic, keys, radius, kind
-        As in `pyhybrid.measures.matching_risk`; `radius` names keys only, `kind` sensitive columns,
-        too.
-    sensitive : sequence of str, or mapping of str to number or None
-        Columns whose attribute risk is computed, with the radius within which a value counts as
-        learned; without one, values must be equal.
-    holdout : DataFrame, optional
-        As in `pyhybrid.measures.attribute_risk`.
-    rows_correspond : bool, optional
-        As in `pyhybrid.measures.matching_risk`.
-
-    Notes
-    -----
     Risk takes no design weights: it is that of the records in the file, one each. Who stands for
     many is in the file no less.
 
-    Raises
-    ------
-    InvalidInput
-        For a holdout without a sensitive column, and as the single measures do.
+    Parameters
+    ----------
+    real, synthetic, keys, radius, kind, rows_correspond, holdout
+        As in `pyhybrid.measures.matching_risk` and `attribute_risk`, and errors, too; `radius`
+        names keys only, `kind` sensitive columns, too.
+    sensitive : sequence of str, or mapping of str to number or None
+        Columns whose attribute risk is computed, with the radius within which a value counts as
+        learned; without one, values must be equal.
     """
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     if holdout is not None and not within:
@@ -323,29 +278,27 @@ def risk_summary(
 def as_dict(summaries: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary]) -> dict[str, Any]:
     """Utility or risk of one or more versions, by name, as dicts, lists, text, finite numbers and
     null; risks of single records are left out."""
-    names = dict.fromkeys(
-        name.split(",")[0] for summary in summaries.values() for name in summary.overall()
-    )
-    return {
+    overall = {version: summary.overall() for version, summary in summaries.items()}
+    names = dict.fromkeys(name.split(",")[0] for values in overall.values() for name in values)
+    plain: dict[str, Any] = _plain({
         "confidential": True,
         "about": next((MEASURES[name].about for name in names), ""),
         "definitions": {name: asdict(MEASURES[name]) for name in names},
         "versions": {
-            name: {
-                **summary._fields(),
-                "measures": {key: _plain(value) for key, value in summary.overall().items()},
-            }
-            for name, summary in summaries.items()
+            version: {**summary._fields(), "measures": overall[version]}
+            for version, summary in summaries.items()
         },
-    }
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    rows = table.to_dict(orient="records")
-    return [{str(key): _plain(value) for key, value in row.items()} for row in rows]
+    })  # fmt: skip
+    return plain
 
 
 def _plain(value: Any) -> Any:
     """The value as JSON knows it; null for a number that is not finite (means of 1e308)."""
+    if isinstance(value, pd.DataFrame):
+        value = value.to_dict(orient="records")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
     number = value.item() if hasattr(value, "item") else value
     return None if isinstance(number, float) and not math.isfinite(number) else number

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_count, check_numeric
+from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
@@ -39,28 +39,15 @@ _MOST_LEVELS = 50
 
 
 def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
-    """Half of [overlap / original length + overlap / synthetic length].
+    """Half of [overlap / original length + overlap / synthetic length], shape () or (p,).
 
     overlap = min(upper ends) - max(lower ends); for disjoint intervals minus their distance. The
-    measure is 1 for equal intervals and at most 0 for disjoint ones, without a lower limit.
+    measure is 1 for equal intervals and at most 0 for disjoint ones, without a lower limit [JC].
 
     Parameters
     ----------
     original, synthetic : array_like, shape (2,) or (2, p)
         Lower and upper ends, finite; lower < upper. Two equal intervals may have no length.
-
-    Returns
-    -------
-    ndarray, shape () or (p,)
-
-    Raises
-    ------
-    InvalidInput
-        For unlike shapes, ends that are not finite, or an interval without length.
-
-    References
-    ----------
-    [JC], utility of inference.
 
     Examples
     --------
@@ -73,28 +60,20 @@ def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
             "original and synthetic must share a shape (2,) or (2, p): found "
             f"{first.shape} and {second.shape}"
         )
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+    if not np.isfinite([first, second]).all():
         raise InvalidInput("ends of intervals must be finite")
     equal = (first == second).all(axis=0)
-    lengths = [ends[1] - ends[0] for ends in (first, second)]
-    if ((np.minimum(*lengths) <= 0) & ~equal).any():
+    lengths = np.stack([first[1] - first[0], second[1] - second[0]])
+    if ((lengths <= 0) & ~equal).any():
         raise InvalidInput("intervals must have a length above 0: lower < upper")
     shared = np.minimum(first[1], second[1]) - np.maximum(first[0], second[0])
-    with np.errstate(invalid="ignore"):
-        overlap = 0.5 * (shared / lengths[0] + shared / lengths[1])
+    overlap = 0.5 * (shared / np.where(lengths > 0, lengths, 1.0)).sum(axis=0)
     return np.asarray(np.where(equal, 1.0, overlap))
 
 
 def standardised_difference(original: Any, synthetic: Any, standard_error: Any) -> FloatArray:
-    """abs(original - synthetic) / standard error of the original estimate, from 0.
-
-    Parameters
-    ----------
-    original, synthetic : array_like, shape () or (p,)
-        Point estimates, finite.
-    standard_error : array_like, shape () or (p,)
-        Of the original ones, above 0.
-    """
+    """abs(original - synthetic) / standard error of the original estimate, above 0; all finite, of
+    one shape () or (p,)."""
     first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
     error = check_numeric(standard_error, "standard_error")
     alike = first.shape == second.shape == error.shape
@@ -147,54 +126,42 @@ def column_utility(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
     few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
-    resamples = few if n_resamples is None else check_count(n_resamples, "n_resamples")
-    generator = generator_of(rng)
-    compared = (tables.real, *tables.synthetic)
-    distances: list[dict[str, Any]] = []
+    how: dict[str, Any] = {
+        "statistics": statistics,
+        "n_resamples": few if n_resamples is None else check_count(n_resamples, "n_resamples"),
+        "rng": generator_of(rng),
+    }
+    distances: list[list[Any]] = []
     parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
-        present = [table[column].notna().to_numpy() for table in compared]
+        present = [table[column].notna().to_numpy() for table in tables.all]
         truth, *sets = (
             table[column].to_numpy(np.float64)[there]
-            for table, there in zip(compared, present, strict=True)
+            for table, there in zip(tables.all, present, strict=True)
         )
-        weight, *weights_of_sets = _of_records(tables.weights(), present)
-        even, *evens = _of_records(tables.weights(averaged=True), present)
-        shares = zip(present, tables.weights(), strict=True)
-        missing, *absent = (float(np.average(~there, weights=w)) for there, w in shares)
+        (weight, *of_sets), (even, *evens) = (
+            [None if w is None else w[there] for w, there in zip(of_all, present, strict=True)]
+            for of_all in (tables.weights(), tables.weights(averaged=True))
+        )
+        missing, *absent = (
+            np.average(~there, weights=w)
+            for there, w in zip(present, tables.weights(), strict=True)
+        )
         gaps = [
-            [
-                distance(truth, values, weights=even, synthetic_weights=w)
-                for distance in (max_ecdf, avg_ecdf)
-            ]
-            for values, w in zip(sets, evens, strict=True)
+            [gap(truth, x, weights=even, synthetic_weights=w) for gap in (max_ecdf, avg_ecdf)]
+            for x, w in zip(sets, evens, strict=True)
         ]
         means = map(float, (*np.mean(gaps, axis=0), missing, np.mean(absent)))
-        distances.append(dict(zip(_DISTANCES, (column, *means), strict=True)))
-        sources = ((DATA, truth, weight), (SYNTHETIC, sets, weights_of_sets))
-        for source, values, of_source in sources:
-            summary = estimates(
-                values,
-                statistics=statistics,
-                n_resamples=resamples,
-                weights=of_source,
-                rng=generator,
-            )
-            rows = {"column": column, "statistic": summary.statistics, "source": source}
-            ends = {name: getattr(summary, name) for name in ("estimate", "lower", "upper")}
-            parts.append(pd.DataFrame({**rows, **ends}))
+        distances.append([column, *means])
+        for source, values, w in ((DATA, truth, weight), (SYNTHETIC, sets, of_sets)):
+            found = estimates(values, weights=w, **how)
+            ends = {name: getattr(found, name) for name in ("estimate", "lower", "upper")}
+            rows = {"column": column, "statistic": found.statistics, "source": source, **ends}
+            parts.append(pd.DataFrame(rows))
     return ColumnUtility(
         distances=pd.DataFrame(distances, columns=_DISTANCES),
         estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_TIDY),
     )
-
-
-def _of_records(
-    weights: Sequence[FloatArray | None], present: Sequence[BoolArray]
-) -> list[FloatArray | None]:
-    """Weights of the records with a value, of the data and of each set."""
-    pairs = zip(weights, present, strict=True)
-    return [None if weight is None else weight[there] for weight, there in pairs]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,29 +204,22 @@ def table_utility(
     Parameters
     ----------
     real, synthetic, columns, categorical, weights
-        As in `pyhybrid.measures.propensity_utility`.
+        As in `pyhybrid.measures.propensity_utility`. Under weights a cell holds its share of the
+        weight times the effective number of records, so that ratios stay near 1 for two samples of
+        one population.
     n_bins : int, default 5
         Cells of a column of numbers, between quantiles of the data; at least 2. Values that many
         records share keep a cell of their own. Missing values are a cell, too; of categories the
         49 most frequent keep theirs and the others share one.
-
-    Notes
-    -----
-    Under weights a cell holds its share of the weight times the effective number of records, so
-    that ratios stay near 1 for two samples of one population.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
     bins = check_count(n_bins, "n_bins", at_least=2)
-    names = list(tables.real.columns)
-    cells = {name: _cells(tables, name, bins) for name in names}
-    counted = [
-        None if weight is None else weight * (effective_size(weight) / weight.sum())
-        for weight in tables.weights()
-    ]
-    one = [(name, *_crossed([cells[name]], counted)) for name in names]
-    two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(names, 2)]
+    cells = {name: _cells(tables, name, bins) for name in tables.real.columns}
+    counted = [None if w is None else w * (effective_size(w) / w.sum()) for w in tables.weights()]
+    one = [(name, *_crossed([codes], counted)) for name, codes in cells.items()]
+    two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(cells, 2)]
     pairs = pd.DataFrame(two, columns=["first", "second", *_OF_TABLES])
     return TableUtility(
         one_way=pd.DataFrame(one, columns=["column", *_OF_TABLES]),
@@ -294,7 +254,7 @@ def table_distance(data: Any, synthetic: Any) -> FloatArray:
 
 def _cells(tables: Tables, column: str, n_bins: int) -> list[IntArray]:
     """Cell of each record of the data and of each set; cell 0 holds missing values."""
-    everything = [table[column] for table in (tables.real, *tables.synthetic)]
+    everything = [table[column] for table in tables.all]
     if not tables.is_number(column):
         codes = [values.cat.codes.to_numpy(dtype=np.intp) + 1 for values in everything]
         counts = np.bincount(codes[0], minlength=1 + len(everything[0].cat.categories))
