@@ -42,7 +42,7 @@ _FEW = 10
 _ORDER = ("nominal", "binary", "ordered", "continuous")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Column:
     """Standardized `values` (n,) of a column, or codes of `levels`; 0 where `missing`. Released:
     center + scale * value, rounded to `decimals`, as a column `like` that of the data.
@@ -56,9 +56,6 @@ class Column:
     center: float = 0.0
     scale: float = 1.0
     decimals: int | None = None
-
-    def __repr__(self) -> str:
-        return f"<Column {self.name!r}: {self.kind}>"
 
     @property
     def name(self) -> str:
@@ -100,8 +97,8 @@ def read_column(values: pd.Series, *, what: str, kind: str | None = None) -> Col
         check_choice(kind, f"the type of {values.name!r}", KINDS)
     if missing.all():
         raise InvalidInput(f"{named} must have values: all are missing")
-    held = kind_of(values, as_levels=True, what=what)
-    numbers = np.zeros(0) if held == "levels" else numbers_of(values)[~missing]
+    leveled = kind_of(values, as_levels=True, what=what) == "levels"
+    numbers = np.zeros(0) if leveled else numbers_of(values)[~missing]
     if not np.isfinite(numbers).all():
         infinite = ~np.isfinite(numbers)
         raise InvalidInput(
@@ -110,50 +107,35 @@ def read_column(values: pd.Series, *, what: str, kind: str | None = None) -> Col
     n_levels = values.nunique()
     if n_levels < 2:
         raise InvalidInput(f"{named} must vary: it is constant")
-    its_kind = _kind(values, held, n_levels, numbers) if kind is None else kind
-    if its_kind == "continuous":
-        if held == "levels":
+    if kind is None:
+        few = n_levels <= _FEW and not leveled and (numbers == np.floor(numbers)).all()
+        kind = "nominal" if leveled else "ordered" if few else "continuous"
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            kind = "ordered" if values.dtype.ordered else "nominal"
+        kind = "binary" if n_levels == 2 else kind
+    if kind == "continuous":
+        if leveled:
             raise InvalidInput(f"{named} must be numeric to be continuous: it is not")
-        return _continuous(values, numbers, missing)
+        with np.errstate(over="ignore", invalid="ignore"):
+            center, scale = float(numbers.mean()), float(numbers.std())
+        if not np.finfo(np.float64).tiny <= scale < np.inf:
+            raise InvalidInput(
+                f"{named} must have a spread that floats can hold: give it another unit"
+            )
+        standardized = np.zeros(len(values))
+        standardized[~missing] = (numbers - center) / scale
+        return Column(
+            like=values, kind=kind, values=standardized, missing=missing, center=center,
+            scale=scale, decimals=decimals_of(numbers),
+        )  # fmt: skip
     if n_levels > MAX_LEVELS:
         raise InvalidInput(f"{named} must have at most {MAX_LEVELS} levels: found {n_levels}")
-    if its_kind == "binary" and n_levels != 2:
+    if kind == "binary" and n_levels != 2:
         raise InvalidInput(f"{named} must have 2 levels to be binary: found {n_levels}")
     levels = levels_of(values, used=True)
     codes = np.zeros(len(values), dtype=np.intp)
     codes[~missing] = pd.Index(levels).get_indexer(pd.Index(values[~missing].astype(object)))
-    return Column(like=values, kind=its_kind, values=codes, missing=missing, levels=tuple(levels))
-
-
-def _kind(values: pd.Series, held: str, n_levels: int, numbers: FloatArray) -> str:
-    if n_levels == 2:
-        return "binary"
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return "ordered" if values.dtype.ordered else "nominal"
-    if held == "levels":
-        return "nominal"
-    return "ordered" if n_levels <= _FEW and (numbers == np.floor(numbers)).all() else "continuous"
-
-
-def _continuous(values: pd.Series, numbers: FloatArray, missing: npt.NDArray[np.bool_]) -> Column:
-    with np.errstate(over="ignore", invalid="ignore"):
-        center, scale = float(numbers.mean()), float(numbers.std())
-    if not np.finfo(np.float64).tiny <= scale < np.inf:
-        raise InvalidInput(
-            f"column {str(values.name)!r} must have a spread that floats can hold: give it another "
-            "unit"
-        )
-    standardized = np.zeros(len(values))
-    standardized[~missing] = (numbers - center) / scale
-    return Column(
-        like=values,
-        kind="continuous",
-        values=standardized,
-        missing=missing,
-        center=center,
-        scale=scale,
-        decimals=decimals_of(numbers),
-    )
+    return Column(like=values, kind=kind, values=codes, missing=missing, levels=tuple(levels))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +161,7 @@ class KeySynthesis:
         check_count(self.n_synthetic, "n_synthetic")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundKeys:
     """Columns of n records: `keys` to be synthesized, in the order of the model; predictors with
     missing values (`incomplete`) are imputed along, and never released. Confidential."""
@@ -188,54 +170,74 @@ class BoundKeys:
     incomplete: tuple[Column, ...]
     complete: tuple[Column, ...]
     n_records: int
+    left_out: tuple[str, ...] = ()  # columns that no model covers
 
     @property
     def any_key_missing(self) -> bool:
         """True if a key has missing values."""
         return any(column.missing.any() for column in self.keys)
 
-    def described(self, left_out: Sequence[str]) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """Public settings."""
         return {
             "keys": {column.name: column.kind for column in self.keys},
             "predictors": [column.name for column in (*self.complete, *self.incomplete)],
-            "not_predictors": list(left_out),
+            "not_predictors": list(self.left_out),
         }
 
     def released(self, df: pd.DataFrame, drawn: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-        """The data with drawn keys, without notes (`attrs`)."""
+        """The data with drawn keys."""
         table: pd.DataFrame = df.copy()
-        table.attrs = {}
         for column in self.keys:
             table[column.name] = column.decoded(drawn[column.name])
         return table
 
 
-def bind_keys(roles: KeySynthesis, df: Any) -> tuple[BoundKeys, tuple[str, ...]]:
-    """Keys and predictors of `df`, and the columns that no model covers and were left out."""
+def bind_keys(roles: KeySynthesis, df: Any) -> BoundKeys:
+    """Keys and predictors of `df`: all other columns that a model covers unless some are named."""
     keys = read_keys(df, roles.keys, types=roles.types)
-    others, left_out = _predictors(roles, df)
-    known = {column.name for column in (*keys, *others)}
-    unknown = [name for name in roles.types if name not in known]
+    others, left_out = [], []
+    for name in df.columns.drop(list(roles.keys)) if roles.predictors is None else roles.predictors:
+        if name not in df.columns:
+            raise InvalidInput(f"predictor {name!r} must be a column of the data: it is not")
+        if name in roles.keys:
+            raise InvalidInput(f"predictors must not be keys: {name!r} is")
+        try:
+            others.append(read_column(df[name], what="predictor", kind=roles.types.get(name)))
+        except InvalidInput:
+            if roles.predictors is not None or name in roles.types:
+                raise
+            left_out.append(str(name))
+    names = [column.name for column in (*keys, *others)]
+    unknown = [name for name in roles.types if name not in names]
     if unknown:
         raise InvalidInput(f"types must be of keys or predictors: {unknown[0]!r} is neither")
     for column in keys:
         _check_category_sizes(column)
     gaps = np.all([column.missing for column in (*keys, *others)], axis=0)
     if gaps.any():
-        names = [repr(column.name) for column in (*keys, *others)]
         raise InvalidInput(
             "each record must have a key or a predictor that is not missing: "
-            f"{first_row(df.index, gaps)} has none of {', '.join(names)}; leave it out"
+            f"{first_row(df.index, gaps)} has none of {', '.join(map(repr, names))}; leave it out"
         )
-    incomplete = [c for c in others if c.missing.any()]
-    bound = BoundKeys(
-        keys=tuple(_ordered(keys, roles.order)),
-        incomplete=tuple(_ordered(incomplete, None)),
-        complete=tuple(c for c in others if not c.missing.any()),
+
+    def by_kind(columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Levels first, so that continuous columns are conjugate."""
+        return tuple(sorted(columns, key=lambda column: _ORDER.index(column.kind)))
+
+    ordered = by_kind(keys)
+    if roles.order is not None:
+        by_name = {column.name: column for column in keys}
+        if sorted(roles.order) != sorted(by_name):
+            raise InvalidInput(f"order must name each key once: found {', '.join(roles.order)}")
+        ordered = tuple(by_name[name] for name in roles.order)
+    return BoundKeys(
+        keys=ordered,
+        incomplete=by_kind([column for column in others if column.missing.any()]),
+        complete=tuple(column for column in others if not column.missing.any()),
         n_records=len(df),
+        left_out=tuple(left_out),
     )
-    return bound, left_out
 
 
 def read_keys(
@@ -255,31 +257,11 @@ def read_keys(
     return [read_column(df[name], what="key", kind=kinds.get(name)) for name in names]
 
 
-def _predictors(roles: KeySynthesis, table: pd.DataFrame) -> tuple[list[Column], tuple[str, ...]]:
-    """Predictors to use: all other columns that a model covers unless the user named some."""
-    columns, left_out = [], []
-    for name in table.columns if roles.predictors is None else roles.predictors:
-        if name not in table.columns:
-            raise InvalidInput(f"predictor {name!r} must be a column of the data: it is not")
-        if name in roles.keys:
-            if roles.predictors is not None:
-                raise InvalidInput(f"predictors must not be keys: {name!r} is")
-            continue
-        try:
-            columns.append(read_column(table[name], what="predictor", kind=roles.types.get(name)))
-        except InvalidInput:
-            if roles.predictors is not None or name in roles.types:
-                raise
-            left_out.append(str(name))
-    return columns, tuple(left_out)
-
-
 def _check_category_sizes(column: Column) -> None:
+    there = np.flatnonzero(~column.missing)
     if column.kind == "continuous":
         return
-    there = np.flatnonzero(~column.missing)
-    sizes = np.bincount(column.values[there], minlength=column.n_levels)
-    alone = np.flatnonzero(sizes == 1)
+    alone = np.flatnonzero(np.bincount(column.values[there]) == 1)
     if alone.size:
         row = int(there[column.values[there] == alone[0]][0])
         raise InvalidInput(
@@ -287,13 +269,3 @@ def _check_category_sizes(column: Column) -> None:
             f"{row_label(column.like.index, row)} has 1; merge it with another, or leave the "
             "record out"
         )
-
-
-def _ordered(columns: list[Column], order: Sequence[str] | None) -> list[Column]:
-    """In the user's order; by default levels first, so that continuous keys are conjugate."""
-    if order is None:
-        return sorted(columns, key=lambda column: _ORDER.index(column.kind))
-    by_name = {column.name: column for column in columns}
-    if set(order) != set(by_name) or len(order) != len(by_name):
-        raise InvalidInput(f"order must name each key once: found {', '.join(order)}")
-    return [by_name[name] for name in order]

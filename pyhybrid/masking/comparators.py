@@ -35,14 +35,8 @@ Draw = Callable[[FloatArray, np.random.Generator], Values]
 
 @dataclass(frozen=True, kw_only=True)
 class _SequentialComparator(KeySynthesis, ABC):
-    """What both have in common; parameters as in `MaskedImputation`.
-
-    Attributes
-    ----------
-    proper : bool, default False
-        True if each set has models of its own, fitted to as many records drawn with replacement,
-        again if a level of a key does not occur among them.
-    """
+    """What both have in common; parameters as in `MaskedImputation`. With `proper` each set has
+    models fitted to as many records drawn with replacement, again if a level does not occur."""
 
     proper: bool = False
 
@@ -50,7 +44,6 @@ class _SequentialComparator(KeySynthesis, ABC):
         super().__post_init__()
         check_flag(self.proper, "proper")
 
-    @property
     @abstractmethod
     def _method(self) -> str:
         """What releases say they were made by, but for `proper`."""
@@ -61,7 +54,7 @@ class _SequentialComparator(KeySynthesis, ABC):
 
     def release(self, df: pd.DataFrame, *, seed: int | None = None) -> MaskedRelease:
         """Release sets as `MaskedImputation.release` does; keys and predictors must be complete."""
-        bound, left_out = bind_keys(self, df)
+        bound = bind_keys(self, df)
         for column in (*bound.keys, *bound.incomplete):
             if column.missing.any():
                 raise InvalidInput(
@@ -69,21 +62,10 @@ class _SequentialComparator(KeySynthesis, ABC):
                     "values; leave it out, or use MaskedImputation"
                 )
         source = streams(seed)
-        method = self._method + (", models of a resample for each set" if self.proper else "")
-        return masked_release(
-            self._tables(bound, df, source.generator("comparator")),
-            df,
-            method=method,
-            masks=dict.fromkeys(self.keys, "no mask"),
-            settings={"method": method, **bound.described(left_out)},
-            streams=source,
-        )
-
-    def _tables(
-        self, bound: BoundKeys, df: pd.DataFrame, rng: np.random.Generator
-    ) -> list[pd.DataFrame]:
+        method = self._method() + (", models of a resample for each set" if self.proper else "")
         ones = np.ones((bound.n_records, 1))
         known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
+        rng = source.generator("comparator")
         models: list[Draw] = []
         tables = []
         for _ in range(self.n_synthetic):
@@ -94,7 +76,14 @@ class _SequentialComparator(KeySynthesis, ABC):
                 drawn[column.name] = draw(design, rng)
                 design = np.hstack([design, column.encoded(drawn[column.name])])
             tables.append(bound.released(df, drawn))
-        return tables
+        return masked_release(
+            tables,
+            df,
+            method=method,
+            masks=dict.fromkeys(self.keys, "no mask"),
+            settings={"method": method, **bound.described()},
+            streams=source,
+        )
 
     def _models(self, bound: BoundKeys, known: FloatArray, rng: np.random.Generator) -> list[Draw]:
         """A model of each key given what comes before it."""
@@ -133,7 +122,6 @@ class CartSynthesis(_SequentialComparator):
         check_count(self.min_leaf, "min_leaf")
         check_count(self.min_split, "min_split", at_least=2)
 
-    @property
     def _method(self) -> str:
         return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
@@ -159,13 +147,16 @@ class CartSynthesis(_SequentialComparator):
 class ParametricSynthesis(_SequentialComparator):
     """Normal regressions for continuous keys, (multinomial) logit models for all others."""
 
-    @property
     def _method(self) -> str:
         return "sequential normal and logit models, without masks"
 
     def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
         if column.kind == "continuous":
-            return _normal(column, known)
+            from statsmodels.regression.linear_model import OLS
+
+            fit = OLS(column.values, known).fit()
+            slopes, sd = np.asarray(fit.params), float(np.sqrt(fit.scale))
+            return lambda design, rng: design @ slopes + sd * rng.standard_normal(len(design))
         from sklearn.linear_model import LogisticRegression
 
         # A penalty too small to matter, but for separated levels, which it keeps finite.
@@ -177,11 +168,3 @@ class ParametricSynthesis(_SequentialComparator):
                 return draw_levels(np.log(model.predict_proba(design)), rng)
 
         return draw
-
-
-def _normal(column: Column, known: FloatArray) -> Draw:
-    from statsmodels.regression.linear_model import OLS
-
-    fit = OLS(column.values, known).fit()
-    slopes, sd = np.asarray(fit.params), float(np.sqrt(fit.scale))
-    return lambda design, rng: design @ slopes + sd * rng.standard_normal(len(design))

@@ -15,23 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import (
-    check_choice,
-    check_count,
-)
+from pyhybrid.core.checks import check_choice, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import (
-    Evidence,
-    KeyMasks,
-    check_masks,
-    described,
-    draw_evidence,
-)
+from pyhybrid.masking.masks import Evidence, KeyMasks, check_masks, described, draw_evidence
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
 from pyhybrid.masking.subgroups import RiskSubgroups
@@ -49,25 +40,13 @@ _COPULA = GibbsSettings(warmup=200, draws=800)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MaskedFit:
-    """An association model fitted to one data set. Any masks can be applied to it. Confidential.
-
-    Attributes
-    ----------
-    data : DataFrame
-    bound : BoundKeys
-    model : AssociationModel
-    chains : Chains
-        With `chains.diagnostics`, and draws of the parameters by key in `chains.quantities`.
-    left_out : tuple of str
-        Columns that were not used as predictors, as no model covers them.
-    streams : Streams
-    """
+    """An association model fitted to one data set, with `chains.diagnostics`, and draws of the
+    parameters by key in `chains.quantities`. Any masks can be applied to it. Confidential."""
 
     data: pd.DataFrame
     bound: BoundKeys
     model: AssociationModel
     chains: Chains
-    left_out: tuple[str, ...]
     streams: Streams
 
     def __repr__(self) -> str:
@@ -108,10 +87,6 @@ class MaskedImputation(KeySynthesis):
         Longer chains for a copula, whose latents mix more slowly, if omitted.
     on_not_converged : {"raise", "warn"}
 
-    Raises
-    ------
-    InvalidInput
-        For arguments that are not as stated; on `fit` and `release`, see `bind_keys`.
     """
 
     masks: KeyMasks = field(default_factory=dict)
@@ -136,21 +111,8 @@ class MaskedImputation(KeySynthesis):
     ) -> MaskedRelease:
         """Fit the association model to `df` and release synthetic sets.
 
-        Parameters
-        ----------
-        df : DataFrame
-            The confidential data; not modified.
-        seed : int, optional
-            For tests and papers; from the operating system if omitted.
-        progress : callable, optional
-            Called with (what is being done, steps done, steps in all).
-
-        Raises
-        ------
-        InvalidInput
-            See `bind_keys` and `fit`.
-        NotConverged
-            If the chains did not converge, also when run three times as long.
+        The data are not modified; the seed is for tests and papers. NotConverged is raised if the
+        chains did not converge, also when run three times as long.
         """
         return self.release_from(self.fit(df, seed=seed, progress=progress), progress=progress)
 
@@ -160,21 +122,18 @@ class MaskedImputation(KeySynthesis):
     ) -> MaskedFit:
         """Fit the association model; it does not depend on the masks, and can be used for many."""
         source = streams(seed)
-        bound, left_out = bind_keys(self, df)
+        bound = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))
-        nests = self._nests(bound)
         chains = run_chains(
             model,
-            n_snapshots=self.n_synthetic if nests is None else nests,
+            n_snapshots=self._nests(bound) or self.n_synthetic,
             settings=self._chain_settings,
             streams=source,
             on_not_converged=self.on_not_converged,
             progress=progress,
         )
-        return MaskedFit(
-            data=df, bound=bound, model=model, chains=chains, left_out=left_out, streams=source
-        )
+        return MaskedFit(data=df, bound=bound, model=model, chains=chains, streams=source)
 
     @bar_in_notebooks
     def release_from(self, fit: MaskedFit, *, progress: Progress | None = None) -> MaskedRelease:
@@ -205,7 +164,7 @@ class MaskedImputation(KeySynthesis):
             diagnostics=fit.chains.diagnostics,
             settings={
                 "association": self.association,
-                **fit.bound.described(fit.left_out),
+                **fit.bound.described(),
                 **{name: getattr(settings, name) for name in lengths},
             },
             streams=fit.streams,
@@ -245,7 +204,7 @@ class MaskedImputation(KeySynthesis):
 
     def _draws(self, fit: MaskedFit, nests: int | None, rng: np.random.Generator) -> Any:
         """One posterior draw for each set; within an imputation the imputed values stay."""
-        needed = self.n_synthetic if nests is None else nests
+        needed = nests or self.n_synthetic
         if len(fit.chains.snapshots) < needed:
             raise InvalidInput(
                 f"the fit must hold {needed} draws: it holds {len(fit.chains.snapshots)}; fit "
@@ -278,19 +237,9 @@ def masked_utility(
     categorical: Sequence[str] = (),
     level: float = 0.95,
 ) -> ModelUtility:
-    """`pyhybrid.measures.model_utility` by the release's own rule, that of nested imputations among
-    them.
-
-    Where keys have missing values the model of the data uses the records without.
-
-    Parameters
-    ----------
-    release : MaskedRelease
-    df : DataFrame
-        The confidential data.
-    formula, model, categorical, level
-        As in `pyhybrid.measures.model_utility`.
-    """
+    """`pyhybrid.measures.model_utility` of the confidential data and a release, by its rule, that
+    of nested imputations among them. Where keys have missing values the model of the data uses the
+    records without."""
     m = len(release.synthetic)
     nested = release.rule == NESTED
     return model_utility(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_count, check_nonnegative
+from pyhybrid.core.checks import IntArray, check_count, check_nonnegative
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import read_keys
 from pyhybrid.masking.masks import SUBGROUPS
@@ -24,24 +23,13 @@ from pyhybrid.models.formula.values import numbers_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskSubgroups:
-    """Risk subgroup of each record. Confidential.
+    """Risk subgroup of each record, "low", "medium" or "high"; other records that match it on all
+    keys (`n_matches`), and on those with levels only; radius of the continuous keys in their units.
+    Confidential."""
 
-    Attributes
-    ----------
-    by_record : ndarray of str, shape (n,)
-        "low", "medium" or "high".
-    n_matches, n_matches_levels : ndarray of int, shape (n,)
-        Other records that match on all keys, and on those with levels only.
-    k0 : int
-    radius : mapping of str to float
-        Of the continuous keys, in their own units.
-    keys : tuple of str
-    labels : Index, length n
-    """
-
-    by_record: npt.NDArray[np.str_]
-    n_matches: npt.NDArray[np.intp]
-    n_matches_levels: npt.NDArray[np.intp]
+    by_record: npt.NDArray[np.str_]  # (n,)
+    n_matches: IntArray
+    n_matches_levels: IntArray
     k0: int
     radius: Mapping[str, float]
     keys: tuple[str, ...]
@@ -85,17 +73,17 @@ def risk_subgroups(
         with levels must be equal. Missing equals missing of the same key, and nothing else.
     types : mapping of str to str, optional
         As in `MaskedImputation`.
-
-    Raises
-    ------
-    InvalidInput
-        For a key that is absent, constant, all missing or of a type that no model covers, k0 < 1,
-        a negative radius, or one of a key that is not continuous.
     """
     k0 = check_count(k0, "k0")
     columns = read_keys(df, keys, types=types)
     continuous = [column for column in columns if column.kind == "continuous"]
-    radii = _radii(radius, [column.name for column in continuous])
+    names = [column.name for column in continuous]
+    given = radius if isinstance(radius, Mapping) else dict.fromkeys(names, radius or 0.0)
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
+        check_nonnegative(value, f"radius of {name!r}")
+    radii = {name: float(given.get(name, 0.0)) for name in names}
     codes = [np.where(c.missing, -1, c.values) for c in columns if c.kind != "continuous"]
     levels = np.column_stack([np.zeros(len(df)), *codes])
     on_levels = match_counts(levels, levels) - 1
@@ -111,12 +99,3 @@ def risk_subgroups(
         by_record=groups, n_matches=on_all, n_matches_levels=on_levels, k0=k0, radius=radii,
         keys=tuple(keys), labels=df.index,
     )  # fmt: skip
-
-
-def _radii(radius: Any, continuous: list[str]) -> dict[str, float]:
-    by_key = radius if isinstance(radius, Mapping) else dict.fromkeys(continuous, radius or 0.0)
-    for name, value in by_key.items():
-        if name not in continuous:
-            raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
-        check_nonnegative(value, f"radius of {name!r}")
-    return {name: float(by_key.get(name, 0.0)) for name in continuous}
