@@ -33,28 +33,24 @@ class Snapshot:
 
 
 class AssociationModel(Protocol):
-    """p(X | Z, theta) with its Gibbs sampler. Its own state is read-only: chains share it."""
+    """p(X | Z, theta) with its Gibbs sampler, which is read-only: chains share it. A chain starts
+    dispersed, sweeps update parameters given the true keys and, with `impute`, what is missing, in
+    place; its quantities must converge. `synthesize` draws the keys from p(X | Z, theta) p(W | X),
+    by name, from a draw of the chain; no true key is looked at."""
 
-    def start(self, rng: np.random.Generator) -> Any:
-        """State of a new chain, dispersed."""
-
-    def sweep(self, state: Any, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
-        """Update parameters given the true keys and, with `impute`, what is missing; in place."""
-
-    def quantities(self, state: Any) -> dict[str, FloatArray]:
-        """What must converge."""
-
-    def snapshot(self, state: Any) -> Snapshot:
-        """The state as a draw."""
-
-    def resume(self, snapshot: Snapshot) -> Any:
-        """A state that goes on from a draw."""
-
+    def start(self, rng: np.random.Generator) -> Any: ...
+    def sweep(self, state: Any, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None: ...
+    def quantities(self, state: Any) -> dict[str, FloatArray]: ...
+    def snapshot(self, state: Any) -> Snapshot: ...
+    def resume(self, snapshot: Snapshot) -> Any: ...
     def synthesize(
-        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
+        self,
+        snapshot: Snapshot,
+        evidence: Mapping[str, Evidence],
+        rng: np.random.Generator,
+        *,
         sweeps: int,
-    ) -> dict[str, npt.NDArray[Any]]:  # fmt: skip
-        """Draw the keys from p(X | Z, theta) p(W | X), by name; no true key is looked at."""
+    ) -> dict[str, npt.NDArray[Any]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,19 +103,18 @@ def run_chains(
     progress: Progress | None = None,
 ) -> Chains:
     """Run until converged, once more and three times as long if need be, by `on_not_converged`."""
-    chains = _attempt(model, n_snapshots, settings, streams, 1, progress)
-    if not chains.diagnostics.converged:
-        longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
-        again = _attempt(model, n_snapshots, longer, streams, 2, progress)
-        chains = replace(again, diagnostics=replace(again.diagnostics, attempts=2))
-    if not chains.diagnostics.converged:
-        message = (
-            f"the association model has not converged: {'; '.join(chains.diagnostics.problems)}; "
-            "give more draws, fewer predictors, or another association"
-        )
-        if on_not_converged == "raise":
-            raise NotConverged(message)
-        warnings.warn(message, stacklevel=2)
+    longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
+    for attempt, lengths in enumerate((settings, longer), start=1):
+        chains = _attempt(model, n_snapshots, lengths, streams, attempt, progress)
+        if chains.diagnostics.converged:
+            return chains
+    message = (
+        f"the association model has not converged: {'; '.join(chains.diagnostics.problems)}; "
+        "give more draws, fewer predictors, or another association"
+    )
+    if on_not_converged == "raise":
+        raise NotConverged(message)
+    warnings.warn(message, stacklevel=2)
     return chains
 
 
@@ -157,11 +152,11 @@ def _attempt(
     with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
         kept = list(pool.map(run, range(settings.chains)))
     quantities = {name: np.array([chain[name] for chain in kept]) for name in kept[0]}
-    diagnostics = diagnose_quantities(
+    judged = diagnose_quantities(
         quantities, settings.rule, n_chains=settings.chains, n_draws=n_draws
     )
     return Chains(
         quantities=quantities,
         snapshots=tuple(snapshots[pick] for pick in picks),
-        diagnostics=diagnostics,
+        diagnostics=replace(judged, attempts=attempt),
     )

@@ -51,7 +51,7 @@ class _Margin:
     scores: FloatArray
     values: FloatArray
     edges: FloatArray
-    there: npt.NDArray[np.intp]
+    there: Rows
     gaps: npt.NDArray[np.intp]
 
     @property
@@ -112,14 +112,7 @@ class CopulaModel:
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Latents within what is observed, free where it is missing; then mean and covariance."""
         for j, margin in enumerate(self.margins):
-            if not margin.continuous:
-                x = margin.column.values.copy()
-                if not impute:
-                    x[margin.gaps] = margin.observed(state.z[margin.gaps, j])
-                rows = margin.there if impute and margin.gaps.size else _ALL
-                self._constrain(state, j, rows, x[rows], rng)
-            if impute and margin.gaps.size:
-                self._free(state, j, margin.gaps, rng)
+            self._redraw(state, j, rng, imputed=None if impute else margin.gaps)
         new = self._with_parameters(state.z, rng)
         state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
 
@@ -155,7 +148,8 @@ class CopulaModel:
         self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
     ) -> dict[str, Values]:  # fmt: skip
-        """Keys from W and predictors; latents of predictors are drawn along, from scratch."""
+        """Keys from W and predictors; latents of predictors are drawn along, from scratch. A masked
+        key starts near what W says: a slice would take long to find it."""
         state = self.resume(snapshot)
         state.z = np.asfortranarray(rng.standard_normal(state.z.shape))
         for j, margin in enumerate(self.margins):
@@ -163,13 +157,17 @@ class CopulaModel:
             if margin.column.name not in self.keys:
                 x = margin.column.values[margin.there]
                 state.z[margin.there, j] = margin.placed(x, rng)
+            elif mask is not None and mask.log_density is not None:
+                state.z[:, j] = margin.placed(draw_levels(mask.log_density, rng), rng)
             elif mask is not None:
-                _place_at_mask(state.z[:, j], margin, mask, rng)
+                center, precision = mask.normal
+                on = np.flatnonzero(precision > 0)
+                state.z[on, j] = margin.placed(center[on], rng)
         for _ in range(sweeps):
             for j, margin in enumerate(self.margins):
                 mask = evidence.get(margin.column.name)
                 if margin.column.name not in self.keys:
-                    self._redraw_predictor(state, j, margin, rng)
+                    self._redraw(state, j, rng)
                 elif mask is None:
                     self._free(state, j, _ALL, rng)
                 else:
@@ -180,14 +178,20 @@ class CopulaModel:
             if margin.column.name in self.keys
         }
 
-    def _redraw_predictor(
-        self, state: _State, j: int, margin: _Margin, rng: np.random.Generator
+    def _redraw(
+        self, state: _State, j: int, rng: np.random.Generator, *, imputed: Rows | None = None
     ) -> None:
+        """Latents of a column within what is observed; those of its gaps are free, or keep the
+        values that were `imputed`."""
+        margin = self.margins[j]
         if not margin.continuous:
-            x = margin.column.values[margin.there]
-            self._constrain(state, j, margin.there, x, rng)
-        if margin.gaps.size:
+            self._constrain(state, j, margin.there, margin.column.values[margin.there], rng)
+        if not margin.gaps.size:
+            return
+        if imputed is None:
             self._free(state, j, margin.gaps, rng)
+        elif not margin.continuous:
+            self._constrain(state, j, imputed, margin.observed(state.z[imputed, j]), rng)
 
     def _conditional(self, state: _State, j: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""
@@ -220,9 +224,7 @@ class CopulaModel:
             low, high = margin.edges[x], margin.edges[x + 1]
             state.z[:, j] = truncated_normal(mean, sd, low, high, rng)
             return
-        center, precision = evidence.center, evidence.precision
-        assert center is not None
-        assert precision is not None
+        center, precision = evidence.normal
 
         def likelihood(z: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
             apart = margin.observed(z[:, 0]) - center[which]
@@ -260,27 +262,13 @@ class CopulaModel:
         )
 
 
-def _place_at_mask(
-    z: FloatArray, margin: _Margin, evidence: Evidence, rng: np.random.Generator
-) -> None:
-    """A start near what W says, in place: a slice would take long to find it."""
-    if evidence.log_density is not None:
-        z[:] = margin.placed(draw_levels(evidence.log_density, rng), rng)
-        return
-    assert evidence.center is not None
-    assert evidence.precision is not None
-    on = np.flatnonzero(evidence.precision > 0)
-    z[on] = margin.placed(evidence.center[on], rng)
-
-
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:
     from scipy.stats import rankdata  # slow to import
 
     margins = []
-    nothing = np.empty(0)
     for column in columns:
-        there = column.values[~column.missing]
-        scores, values, edges = nothing, nothing, nothing
+        there, gaps = column.values[~column.missing], np.flatnonzero(column.missing)
+        scores = values = edges = np.empty(0)
         if column.kind == "continuous":
             values, first = np.unique(there, return_index=True)
             scores = ndtri((rankdata(there) - 0.5) / there.size)[first]
@@ -289,9 +277,8 @@ def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:
         else:
             shares = np.bincount(there, minlength=column.n_levels) / there.size
             edges = np.concatenate(([-np.inf], ndtri(np.cumsum(shares)[:-1]), [np.inf]))
-        margin = _Margin(
-            column=column, scores=scores, values=values, edges=edges,
-            there=np.flatnonzero(~column.missing), gaps=np.flatnonzero(column.missing),
-        )  # fmt: skip
-        margins.append(margin)
+        rows = np.flatnonzero(~column.missing) if gaps.size else _ALL
+        margins.append(
+            _Margin(column=column, scores=scores, values=values, edges=edges, there=rows, gaps=gaps)
+        )
     return tuple(margins)

@@ -49,20 +49,7 @@ class MaskedNormal:
 
 
 def gaussian_mask_log_density(w: Any, x: Any, variance: float) -> FloatArray:
-    """Sum over k of log N(w_ik; x_i, variance), shape (n,).
-
-    Parameters
-    ----------
-    w : array_like, shape (n, K)
-    x : array_like, shape (n,)
-    variance : float
-        s2, above 0.
-
-    Raises
-    ------
-    InvalidInput
-        For a variance that is not above 0, or shapes that do not fit.
-    """
+    """Sum over k of log N(w_ik; x_i, s2), shape (n,), for w (n, K), x (n,) and variance s2 > 0."""
     s2 = check_positive(variance, "variance")
     values, copies = _pair(x, w)
     squares = (copies - values[:, None]) ** 2
@@ -71,25 +58,16 @@ def gaussian_mask_log_density(w: Any, x: Any, variance: float) -> FloatArray:
 
 
 def mixture_mask_log_density(w: Any, x: Any, separation: float) -> FloatArray:
-    """log N(w; a x, 1), shape (n,); for w of shape (n, levels), nominal, with centers a apart.
-
-    Parameters
-    ----------
-    w : array_like, shape (n,) or (n, levels)
-    x : array_like, shape (n,)
-        Codes from 0.
-    separation : float
-        a, above 0.
-    """
+    """log N(w; a x, 1), shape (n,), for codes x (n,) from 0 and separation a > 0; for w of shape
+    (n, levels), nominal, with centers a apart."""
     a = check_positive(separation, "separation")
     observed = check_numeric(w, "w")
-    if observed.ndim < 2:
-        codes, column = _pair(x, observed[:, None] if observed.ndim else observed)
-        return np.asarray(-0.5 * (_LOG_2PI + (column[:, 0] - a * codes) ** 2))
-    codes, observed = _pair(x, observed)
-    levels = observed.shape[1]
-    centers = a / np.sqrt(2) * np.eye(levels)[_codes(codes, levels)]
-    return np.asarray(-0.5 * (levels * _LOG_2PI + ((observed - centers) ** 2).sum(axis=1)))
+    codes, copies = _pair(x, observed[:, None] if observed.ndim == 1 else observed)
+    levels = copies.shape[1]
+    centers = a * codes[:, None]
+    if observed.ndim > 1:
+        centers = a / np.sqrt(2) * np.eye(levels)[_codes(codes, levels)]
+    return np.asarray(-0.5 * (levels * _LOG_2PI + ((copies - centers) ** 2).sum(axis=1)))
 
 
 def misclassification_log_density(w: Any, x: Any, matrix: Any) -> FloatArray:
@@ -102,17 +80,8 @@ def misclassification_log_density(w: Any, x: Any, matrix: Any) -> FloatArray:
 
 
 def masked_normal(mean: Any, variance: Any, w: Any, mask_variance: float) -> MaskedNormal:
-    """Distribution of a continuous key given W, by precision weighting.
-
-    Parameters
-    ----------
-    mean, variance : array_like, shape (n,)
-        Of p(X | Z, theta); variances above 0.
-    w : array_like, shape (n, K)
-        Copies of the mask.
-    mask_variance : float
-        s2, above 0.
-    """
+    """Distribution of a continuous key given W (n, K), by precision weighting of p(X | Z, theta),
+    of `mean` and `variance` (n,), and the mask, of variance s2; variances are above 0."""
     s2 = check_positive(mask_variance, "mask_variance")
     center, copies = _pair(mean, w)
     spread = check_vector(variance, "variance", length=center.size)
@@ -124,15 +93,8 @@ def masked_normal(mean: Any, variance: Any, w: Any, mask_variance: float) -> Mas
 
 
 def masked_level_probabilities(prior: Any, log_density: Any) -> FloatArray:
-    """Probabilities of the levels of a key given W, shape (n, levels).
-
-    Parameters
-    ----------
-    prior : array_like, shape (n, levels)
-        P(X = x | Z, theta), >= 0, not all 0 in a row.
-    log_density : array_like, shape (n, levels)
-        log p(w | x) for each level; -inf where it is 0, but not in a whole row.
-    """
+    """Probabilities of the levels of a key given W, from P(X = x | Z, theta) and log p(w | x), each
+    of shape (n, levels); each record has a level at which both are positive."""
     p, logs = check_numeric(prior, "prior"), check_numeric(log_density, "log_density")
     if p.ndim != 2 or p.shape != logs.shape or not p.size:
         raise InvalidInput(
@@ -156,7 +118,7 @@ def _pair(x: Any, w: Any) -> tuple[FloatArray, FloatArray]:
     return values, copies
 
 
-def _codes(values: FloatArray, levels: int) -> Any:
+def _codes(values: FloatArray, levels: int) -> Codes:
     codes = values.astype(np.intp)
     if ((codes != values) | (codes < 0) | (codes >= levels)).any():
         raise InvalidInput(f"codes must be whole numbers from 0 to {levels - 1}")
@@ -172,20 +134,21 @@ class Evidence:
     precision: FloatArray | None = None
     log_density: FloatArray | None = None
 
+    @property
+    def normal(self) -> tuple[FloatArray, FloatArray]:
+        """Center and precision of a continuous key."""
+        assert self.center is not None
+        assert self.precision is not None
+        return self.center, self.precision
+
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianMask:
     """W_k = X + e_k, e_k ~ N(0, variance), k = 1 .. copies; for continuous keys [J22].
 
     What counts is variance / copies, the variance of their mean: towards 0 the released value is
-    the true one, towards infinity the mask is off. Published: copies 20, variance 1.
-
-    Attributes
-    ----------
-    copies : int, default 1
-        K, from 1.
-    variance : float
-        s2 above 0, in units of the key's own variance.
+    the true one, towards infinity the mask is off. Published: K = 20 copies of variance s2 = 1, in
+    units of the key's variance.
     """
 
     copies: int = 1
@@ -214,17 +177,11 @@ class GaussianMask:
 class MixtureMask:
     """W = a X + u, u ~ N(0, 1), for codes X of binary and ordered keys [J22]: a normal mixture.
 
-    Towards infinity the released value is the true one, towards 0 the mask is off. Published: a =
-    6. Given `n_levels` the levels have no order (nominal keys, an extension of ours): W is a vector
-    with a / sqrt(2) at the place of the level, 0 elsewhere, plus N(0, I), so that the centers of
-    any two levels lie a apart. A release sets it for nominal keys.
-
-    Attributes
-    ----------
-    separation : float
-        a above 0: distance between the centers of neighboring levels.
-    n_levels : int, optional
-        Levels of a nominal key.
+    As the separation a of the centers of neighboring levels goes towards infinity the released
+    value is the true one, towards 0 the mask is off. Published: a = 6. Given `n_levels` the levels
+    have no order (nominal keys, an extension of ours): W is a vector with a / sqrt(2) at the place
+    of the level, 0 elsewhere, plus N(0, I), so that the centers of any two levels lie a apart. A
+    release sets it for nominal keys.
     """
 
     separation: float
@@ -257,13 +214,8 @@ class MixtureMask:
 class MisclassificationMask:
     """P(W = v | X = u) from a matrix; for binary, ordered and nominal keys [JC].
 
-    The identity gives back the true value, equal rows switch the mask off.
-
-    Attributes
-    ----------
-    matrix : tuple of tuples of float
-        Row u holds P(W = v | X = u), v = 0 .. levels - 1; in [0, 1], each row's sum 1. Any square
-        array is taken.
+    The `matrix` is any square array: row u holds P(W = v | X = u), v = 0 .. levels - 1, in [0, 1],
+    each row's sum 1. The identity gives back the true value, equal rows switch the mask off.
     """
 
     matrix: tuple[tuple[float, ...], ...]
@@ -316,9 +268,8 @@ KeyMasks = Mapping[str, Mask | Mapping[str, Mask | None] | None]
 
 def level_log_density(mask: Mask, w: Any, n_levels: int) -> FloatArray:
     """log p(w | x) for each level x, shape (n, n_levels)."""
-    n = np.shape(w)[0]
-    by_level = [mask.log_density(w, np.full(n, level)) for level in range(n_levels)]
-    return np.stack(by_level, axis=1)
+    levels = (np.full(len(w), level) for level in range(n_levels))
+    return np.stack([mask.log_density(w, x) for x in levels], axis=1)
 
 
 def masks_by_type(
@@ -357,12 +308,27 @@ def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bo
             raise InvalidInput(
                 f"masks must be for keys: {name!r} is none; keys are {', '.join(columns)}"
             )
+        column = columns[name]
         for group, mask in _by_subgroup(of_key).items():
             if group not in SUBGROUPS:
                 raise InvalidInput(
                     f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found {group!r}"
                 )
-            _check_mask(mask, columns[name])
+            if mask is not None and not isinstance(mask, Mask):
+                raise InvalidInput(
+                    f"the mask of {name!r} must be a GaussianMask, MixtureMask or "
+                    f"MisclassificationMask, or None: found {type(mask).__name__}"
+                )
+            if mask and isinstance(mask, GaussianMask) != (column.kind == "continuous"):
+                raise InvalidInput(
+                    f"{type(mask).__name__} does not fit {name!r}, which is {column.kind}: "
+                    "GaussianMask is for continuous keys, the others are for keys with levels"
+                )
+            n_levels = getattr(mask, "n_levels", None)
+            if n_levels not in (None, column.n_levels):
+                raise InvalidInput(
+                    f"the mask of {name!r} must have {column.n_levels} levels: found {n_levels}"
+                )
         if isinstance(of_key, Mapping) and not subgroups:
             raise InvalidInput(f"masks by risk subgroup, as for {name!r}, need subgroups=")
 
@@ -412,22 +378,3 @@ def described(of_key: Any) -> str:
 
 def _by_subgroup(of_key: Any) -> dict[str, Any]:
     return dict(of_key) if isinstance(of_key, Mapping) else dict.fromkeys(SUBGROUPS, of_key)
-
-
-def _check_mask(mask: Any, column: Column) -> None:
-    if mask is None:
-        return
-    if not isinstance(mask, Mask):
-        raise InvalidInput(
-            f"the mask of {column.name!r} must be a GaussianMask, MixtureMask or "
-            f"MisclassificationMask, or None: found {type(mask).__name__}"
-        )
-    if isinstance(mask, GaussianMask) != (column.kind == "continuous"):
-        raise InvalidInput(
-            f"{type(mask).__name__} does not fit {column.name!r}, which is {column.kind}: "
-            "GaussianMask is for continuous keys, the others are for keys with levels"
-        )
-    if not isinstance(mask, GaussianMask) and mask.n_levels not in (None, column.n_levels):
-        raise InvalidInput(
-            f"the mask of {column.name!r} must have {column.n_levels} levels: found {mask.n_levels}"
-        )

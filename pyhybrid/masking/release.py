@@ -56,40 +56,21 @@ from pyhybrid.running.files import folder_aside, whole_only
 
 PARTIAL = "partially_synthetic"
 _FORMAT, _KIND = 2, "masked"
-_NEARLY_ALL, _FEWEST = (
-    0.95,
-    40,
-)  # records that keep a key which is called left as it was; of how many
+_NEARLY_ALL, _FEWEST = 0.95, 40  # records that keep a key left as it was; of how many
 
 
 @dataclass(frozen=True, kw_only=True)
 class RiskStatement:
-    """What stands where other releases have an epsilon. May be published.
-
-    Attributes
-    ----------
-    method : str
-        How the keys were synthesized.
-    keys : tuple of str
-        Columns that were synthesized.
-    masks : mapping of str to str
-        Mask of each key in words.
-    n_records, n_sets, n_imputations : int
-        n; all sets; imputations they belong to (1 if no key had missing values).
-    rule : str
-        How to combine estimates of the sets.
-    left_as_they_were : tuple of str
-        Keys that 95 % of the records or more keep, of 40 records or more: replaced in name only.
-    differentially_private : bool
-        False, always.
-    """
+    """What stands where other releases have an epsilon: how the `keys` were synthesized, their
+    masks in words, how to combine estimates of the sets. `left_as_they_were` are the keys that 95 %
+    of the records or more keep, of 40 records or more: replaced in name only. May be published."""
 
     method: str
     keys: tuple[str, ...]
     masks: Mapping[str, str]
     n_records: int
     n_sets: int
-    n_imputations: int
+    n_imputations: int  # 1 if no key had missing values
     rule: str
     left_as_they_were: tuple[str, ...]
     differentially_private: bool = field(default=False, init=False)
@@ -121,17 +102,14 @@ class MaskedRelease:
         category levels of the data (in files, of the sets); every column but the keys is unchanged,
         its missing values too; keys are complete.
     statement : RiskStatement
-        Keys, masks, numbers of sets and imputations, and the combining rule, which are properties
-        of the release, too: `keys`, `rule` (for `pyhybrid.measures.pool`) and `n_imputations`, m of
-        the nested rule [R04], whose r sets of one imputation follow each other; 1 of the other.
+        Its `keys`, `rule` (for `pyhybrid.measures.pool`) and `n_imputations`, m of the nested rule
+        [R04], whose r sets of one imputation follow each other, are attributes of the release, too.
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
         Public settings.
-    seeded : bool
-        True if the user gave a seed.
-    entropy : int
-        Root of its random numbers. Confidential.
+    seeded, entropy : bool, int
+        Whether the user gave a seed; root of its random numbers, confidential.
     subgroups : ndarray of str, shape (n,), or None
         Risk subgroup of each record, if masks differ by it. Confidential.
     identifier : str
@@ -152,7 +130,7 @@ class MaskedRelease:
 
     def __post_init__(self) -> None:
         # Notes on the confidential table (attrs) would be published with the files of some formats.
-        bare = [table.copy(deep=False) if table.attrs else table for table in self.synthetic]
+        bare = [table.copy(deep=False) for table in self.synthetic]
         for table in bare:
             table.attrs = {}
         object.__setattr__(self, "synthetic", bare)
@@ -238,29 +216,17 @@ class MaskedRelease:
                 labels = self.synthetic[0].index.to_numpy()
                 records = pd.DataFrame({"label": labels, "subgroup": self.subgroups})
                 records.to_csv(confidential / "records.csv", index=False)
-            write_private(confidential, self._run(), {**pages, **(attachments or {})})
-
-    def _run(self) -> dict[str, Any]:
-        return {
-            "kind": _KIND,
-            "format": _FORMAT,
-            "pyhybrid": pyhybrid.__version__,
-            "identifier": self.identifier,
-            "settings": dict(self.settings),
-            "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
-            "seeded": self.seeded,
-            "seed": str(self.entropy),
-        }
+            run = {
+                "kind": _KIND, "format": _FORMAT, "pyhybrid": pyhybrid.__version__,
+                "identifier": self.identifier, "settings": dict(self.settings),
+                "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
+                "seeded": self.seeded, "seed": str(self.entropy),
+            }  # fmt: skip
+            write_private(confidential, run, {**pages, **(attachments or {})})
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> MaskedRelease:
-        """Read a release that `save` wrote.
-
-        Raises
-        ------
-        InvalidInput
-            If the folder is no masked release, is incomplete, or was written by a later version.
-        """
+        """Read a release that `save` wrote; InvalidInput if the folder is none, or incomplete."""
         with whole_only(folder, "masked release"):
             return _load(Path(folder))
 
@@ -273,7 +239,11 @@ def _load(root: Path) -> MaskedRelease:
             f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
             f"pyhybrid {pyhybrid.__version__}"
         )
-    statement = _statement(read_json(root / "public" / "statement.json"))
+    fields = read_json(root / "public" / "statement.json")
+    del fields["differentially_private"]
+    fields |= {name: read_names(fields, name) for name in ("keys", "left_as_they_were")}
+    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
+    statement = RiskStatement(**{**fields, "masks": dict(fields["masks"])})
     (root / "public" / "risk_statement.md").read_text(encoding="utf-8")  # there whole
     records = root / "confidential" / "records.csv"
     groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
@@ -287,15 +257,6 @@ def _load(root: Path) -> MaskedRelease:
         entropy=int(run["seed"]),
         subgroups=groups,
     )
-
-
-def _statement(fields: dict[str, Any]) -> RiskStatement:
-    """A stored statement."""
-    del fields["differentially_private"]
-    fields |= {name: read_names(fields, name) for name in ("keys", "left_as_they_were")}
-    fields["masks"] = dict(fields["masks"])
-    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
-    return RiskStatement(**fields)
 
 
 def _unchanged(

@@ -80,7 +80,13 @@ class SequentialModel:
         self._complete = not any(rows.size for rows in self.gaps)
         self._normals: list[NormalAtMode | None] = []
         self._conjugates: dict[int, NormalPosterior] = {}
-        self._prepare(rng)
+        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
+        self._normals = self._normals_at(state, seen_only=True)
+        if not self._complete:  # once more after some sweeps, as values had to be filled in
+            state = self.start(rng)
+            for _ in range(_PRELIMINARY):
+                self.sweep(state, rng, adapt=True, impute=True)
+            self._normals = self._normals_at(state)
 
     def start(self, rng: np.random.Generator) -> _State:
         """A chain from dispersed parameters and imputations."""
@@ -125,10 +131,11 @@ class SequentialModel:
         values = {c.name: v.copy() for c, v in zip(self.columns, state.values, strict=True)}
         return Snapshot(parameters=tuple(t.copy() for t in state.thetas), values=values)
 
-    def resume(self, snapshot: Snapshot) -> _State:
-        """A chain from a draw."""
-        state = self._resumed(snapshot)
-        if not self._complete:  # imputed values count from here on
+    def resume(self, snapshot: Snapshot, *, refit: bool = True) -> _State:
+        """A chain from a draw; with normals anew if values were imputed, which count from here."""
+        values = [snapshot.values[c.name].copy() for c in self.columns]
+        state = self._state(values, snapshot.parameters)
+        if refit and not self._complete:
             state.normals = self._normals_at(state)
         return state
 
@@ -138,7 +145,7 @@ class SequentialModel:
     ) -> dict[str, Values]:  # fmt: skip
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
         missing in predictors is drawn along."""
-        state = self._resumed(snapshot)
+        state = self.resume(snapshot, refit=False)
         first_key = len(self.columns) - self.n_keys
         drawn: list[tuple[int, Rows]] = [
             (j, self.gaps[j] if j < first_key else _ALL)
@@ -153,16 +160,6 @@ class SequentialModel:
                     mask = evidence.get(self.columns[j].name)
                     self._redraw(state, j, rows, mask, rng, later=True)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
-
-    def _prepare(self, rng: np.random.Generator) -> None:
-        """Normals at the modes; once more after some sweeps if values had to be filled in."""
-        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
-        self._normals = self._normals_at(state, seen_only=True)
-        if not self._complete:
-            state = self.start(rng)
-            for _ in range(_PRELIMINARY):
-                self.sweep(state, rng, adapt=True, impute=True)
-            self._normals = self._normals_at(state)
 
     def _normals_at(self, state: _State, *, seen_only: bool = False) -> list[NormalAtMode | None]:
         """At the modes given a state, or given the records alone that show a value."""
@@ -195,19 +192,13 @@ class SequentialModel:
         values[rows] = rng.choice(values[~column.missing], rows.size)
         return values
 
-    def _design(self, values: list[Values]) -> FloatArray:
-        encoded = (c.encoded(v) for c, v in zip(self.columns, values, strict=True))
-        return np.asfortranarray(np.hstack([self._base, *encoded]))
-
     def _state(self, values: list[Values], thetas: Sequence[FloatArray] = ()) -> _State:
+        encoded = (c.encoded(v) for c, v in zip(self.columns, values, strict=True))
+        design = np.asfortranarray(np.hstack([self._base, *encoded]))
         return _State(
-            values=values, design=self._design(values), thetas=list(thetas), normals=self._normals,
+            values=values, design=design, thetas=list(thetas), normals=self._normals,
             steps=np.full(len(self.columns), STEP),
         )  # fmt: skip
-
-    def _resumed(self, snapshot: Snapshot) -> _State:
-        values = [snapshot.values[c.name].copy() for c in self.columns]
-        return self._state(values, snapshot.parameters)
 
     def _normal_draw(
         self, j: int, design: FloatArray, x: Values, rng: np.random.Generator
@@ -227,10 +218,9 @@ class SequentialModel:
         """Draw column j in these rows given all other columns (the earlier ones only if not
         `later`) and its mask, in place."""
         design = state.design[rows]
-        after = range(j + 1, len(self.columns)) if later else range(0)
         model, theta = self.models[j], state.thetas[j]
         if model is None:
-            drawn = self._value_draw(state, j, rows, design, evidence, after, rng)
+            drawn = self._value_draw(state, j, rows, design, evidence, rng, later=later)
         else:
             eta = design[:, : self.starts[j]] @ model.coefficients(theta)
             logs = model.log_probabilities(eta, model.cuts(theta))
@@ -257,17 +247,16 @@ class SequentialModel:
 
     def _value_draw(
         self, state: _State, j: int, rows: Rows, design: FloatArray, evidence: Evidence | None,
-        after: range, rng: np.random.Generator,
+        rng: np.random.Generator, *, later: bool,
     ) -> Values:  # fmt: skip
         theta = state.thetas[j]
         precision = np.full(len(design), 1 / theta[-1])
         total = (design[:, : self.starts[j]] @ theta[:-1]) / theta[-1]
-        if evidence is not None and evidence.precision is not None:
-            assert evidence.center is not None
-            precision = precision + evidence.precision[rows]
-            total = total + evidence.precision[rows] * evidence.center[rows]
+        if evidence is not None:
+            center, of_mask = (part[rows] for part in evidence.normal)
+            precision, total = precision + of_mask, total + of_mask * center
         others = []
-        for k in after:
+        for k in range(j + 1, len(self.columns)) if later else ():
             rest, slopes = self._without(state, j, k, design)
             x = state.values[k][rows]
             if self.models[k] is None:
@@ -294,15 +283,12 @@ class SequentialModel:
         self, state: _State, j: int, k: int, design: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Linear predictor of column k less the part of column j, and j's coefficients in it."""
-        coefficients = self._coefficients(state, k)
+        model, theta = self.models[k], state.thetas[k]
+        coefficients = theta[:-1, None] if model is None else model.coefficients(theta)
         span = slice(self.starts[j], self.starts[j + 1])
         slopes = coefficients[span]
         rest = design[:, : self.starts[k]] @ coefficients - design[:, span] @ slopes
         return np.asarray(rest), slopes
-
-    def _coefficients(self, state: _State, k: int) -> FloatArray:
-        model, theta = self.models[k], state.thetas[k]
-        return theta[:-1, None] if model is None else model.coefficients(theta)
 
     def _log_density(self, k: int, eta: FloatArray, x: Values, theta: FloatArray) -> FloatArray:
         model = self.models[k]
