@@ -39,8 +39,8 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from pyhybrid.core.checks import FloatArray
 
-LogDensity = Callable[[FloatArray], float]
-Gradient = Callable[[FloatArray], FloatArray]
+LogPosterior = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Log density, up to a constant, and its gradient."""
 _PATH = 1.6
 STEP = 0.4
 """Size of the first steps."""
@@ -66,11 +66,11 @@ class NormalAtMode:
     spread: FloatArray
 
     @classmethod
-    def of(cls, log_density: LogDensity, gradient: Gradient, start: FloatArray) -> NormalAtMode:
+    def of(cls, posterior: LogPosterior, start: FloatArray) -> NormalAtMode:
         """Mode by quasi-Newton steps, curvature there by differences of the gradient."""
 
         def falling(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, slope = log_density(theta), gradient(theta)
+            value, slope = posterior(theta)
             if not (np.isfinite(value) and np.isfinite(slope).all()):
                 return 1e100, np.zeros_like(theta)
             return -value, -slope
@@ -80,7 +80,7 @@ class NormalAtMode:
         )
         mode: FloatArray = np.asarray(fit.x)
         steps = _DIFFERENCE * np.eye(mode.size)
-        curvature = np.array([gradient(mode - step) - gradient(mode + step) for step in steps])
+        curvature = np.array([posterior(mode - h)[1] - posterior(mode + h)[1] for h in steps])
         values, vectors = np.linalg.eigh((curvature + curvature.T) / (4 * _DIFFERENCE))
         floor = np.maximum(values, 1e-6 * values.max())
         return cls(mode=mode, spread=vectors / np.sqrt(floor))
@@ -90,28 +90,24 @@ class NormalAtMode:
         return np.asarray(self.spread @ rng.standard_normal(self.mode.size))
 
     def move(
-        self,
-        theta: FloatArray,
-        log_density: LogDensity,
-        gradient: Gradient,
-        step: float,
-        rng: np.random.Generator,
+        self, theta: FloatArray, posterior: LogPosterior, step: float, rng: np.random.Generator
     ) -> tuple[FloatArray, float]:
         """One transition from `theta` (d,) that leaves the posterior invariant, by steps of about
         this size; with the probability that its proposal had."""
         step *= rng.uniform(0.9, 1.1)
         momentum = start = rng.standard_normal(theta.size)
         moved = theta
-        slope = self.spread.T @ gradient(moved)
+        before, gradient = posterior(theta)
+        slope = self.spread.T @ gradient
         for _ in range(max(1, round(_PATH / step * rng.uniform(0.8, 1.2)))):
             momentum = momentum + 0.5 * step * slope
             moved = moved + step * (self.spread @ momentum)
-            slope = self.spread.T @ gradient(moved)
+            after, gradient = posterior(moved)
+            slope = self.spread.T @ gradient
             if not np.isfinite(slope).all():
                 return theta, 0.0
             momentum = momentum + 0.5 * step * slope
-        gain = log_density(moved) - log_density(theta)
-        gain -= 0.5 * float(momentum @ momentum - start @ start)
+        gain = after - before - 0.5 * float(momentum @ momentum - start @ start)
         chance = float(np.exp(min(0.0, gain))) if np.isfinite(gain) else 0.0
         return (moved if rng.random() < chance else theta), chance
 
@@ -253,25 +249,32 @@ class LevelModel:
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
-    def log_density(self, theta: FloatArray, design: FloatArray, x: Codes) -> float:
-        """Log posterior density, up to a constant."""
-        center, sd = self._prior
-        logs = self.log_probability(design @ self.coefficients(theta), self.cuts(theta), x)
-        return float(logs.sum()) - 0.5 * float((((theta - center) / sd) ** 2).sum())
-
-    def gradient(self, theta: FloatArray, design: FloatArray, x: Codes) -> FloatArray:
-        """Gradient of `log_density`, shape (size,)."""
-        by_eta, by_cut = self._slopes(design @ self.coefficients(theta), self.cuts(theta), x)
-        slope = design.T @ by_eta
-        center, sd = self._prior
+    def log_posterior(
+        self, theta: FloatArray, design: FloatArray, x: Codes
+    ) -> tuple[float, FloatArray]:
+        """Log posterior density, up to a constant, and its gradient (size,)."""
+        eta, (center, sd) = design @ self.coefficients(theta), self._prior
         gradient: FloatArray = (center - theta) / sd**2
         split = self.n_columns * self.n_outputs
+        if self.kind == "nominal":
+            by_level = _log_softmax(eta)
+            logs = by_level[x, np.arange(x.size)]
+            chosen = np.arange(self.n_levels)[:, None] == x
+            slope = design.T @ (chosen[1:] - np.exp(by_level[1:])).T
+        else:
+            edges = np.concatenate(([-np.inf], self.cuts(theta), [np.inf]))
+            low, high = edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0]
+            logs = log_between(low, high)
+            above, below = _ratio(high, logs), _ratio(low, logs)
+            slope = design.T @ (below - above)[:, None]
         if self.kind == "ordered":
             slope[0] = 0.0
+            by_cut = np.bincount(x, above, self.n_levels)[:-1]
+            by_cut = by_cut - np.bincount(x, below, self.n_levels)[1:]
             tails = np.cumsum(by_cut[::-1])[::-1]
             gradient[split:] += tails * np.append(1.0, np.exp(theta[split + 1 :]))
         gradient[:split] += slope.ravel()
-        return gradient
+        return float(logs.sum()) - 0.5 * float((((theta - center) / sd) ** 2).sum()), gradient
 
     @cached_property
     def _prior(self) -> tuple[FloatArray, FloatArray]:
@@ -283,20 +286,6 @@ class LevelModel:
         gaps = self.n_cuts - 1
         center[self.size - gaps :] = _GAP_MEAN
         return center, np.concatenate([sd.ravel(), [_INTERCEPT_SD], np.full(gaps, _GAP_SD)])
-
-    def _slopes(self, eta: FloatArray, cuts: FloatArray, x: Codes) -> tuple[FloatArray, FloatArray]:
-        """Gradient of the sum of log P by eta (n, C), and by the cutpoints."""
-        if self.kind == "nominal":
-            chosen = np.arange(self.n_levels)[:, None] == x
-            return (chosen[1:] - np.exp(_log_softmax(eta)[1:])).T, cuts
-        edges = np.concatenate(([-np.inf], cuts, [np.inf]))
-        low, high = edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0]
-        logs = log_between(low, high)
-        above, below = _ratio(high, logs), _ratio(low, logs)
-        by_cut: FloatArray = np.asarray(
-            np.bincount(x, above, self.n_levels)[:-1] - np.bincount(x, below, self.n_levels)[1:]
-        )
-        return (below - above)[:, None], by_cut
 
 
 def _log_softmax(eta: FloatArray) -> FloatArray:

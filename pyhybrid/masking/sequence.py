@@ -28,9 +28,8 @@ from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys
 from pyhybrid.masking.families import (
     STEP,
-    Gradient,
     LevelModel,
-    LogDensity,
+    LogPosterior,
     NormalAtMode,
     NormalPosterior,
     adapted,
@@ -107,7 +106,7 @@ class SequentialModel:
             else:
                 posterior, step = self._posterior(state, j), float(state.steps[j])
                 for _ in range(_MOVES):
-                    state.thetas[j], accepted = near.move(state.thetas[j], *posterior, step, rng)
+                    state.thetas[j], accepted = near.move(state.thetas[j], posterior, step, rng)
                 if adapt:
                     state.steps[j] = adapted(step, accepted, state.n_adapted)
             if impute and self.gaps[j].size:
@@ -167,23 +166,17 @@ class SequentialModel:
             None
             if model is None
             else NormalAtMode.of(
-                *self._posterior(state, j, seen_only=seen_only), np.zeros(model.size)
+                self._posterior(state, j, seen_only=seen_only), np.zeros(model.size)
             )
             for j, model in enumerate(self.models)
         ]
 
-    def _posterior(
-        self, state: _State, j: int, *, seen_only: bool = False
-    ) -> tuple[LogDensity, Gradient]:
-        """Log posterior of column j's parameters and its gradient."""
+    def _posterior(self, state: _State, j: int, *, seen_only: bool = False) -> LogPosterior:
         model, design, x = self.models[j], state.design[:, : self.starts[j]], state.values[j]
         assert model is not None
         if seen_only:
             design, x = (part[~self.columns[j].missing] for part in (design, x))
-        return (
-            lambda theta: model.log_density(theta, design, x),
-            lambda theta: model.gradient(theta, design, x),
-        )
+        return lambda theta: model.log_posterior(theta, design, x)
 
     def _filled(self, j: int, rng: np.random.Generator) -> Values:
         """Values with the missing ones drawn from those that are there."""

@@ -1,5 +1,6 @@
 """Mask models, conditional models and draws of keys against closed forms, grids and enumeration."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -114,11 +115,11 @@ def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     design = np.hstack([np.ones((40, 1)), rng.normal(size=(40, 2))])
     x = rng.integers(0, model.n_levels, 40)
     theta = rng.normal(size=model.size)
-    value, gradient = model.log_density(theta, design, x), model.gradient(theta, design, x)
+    value, gradient = model.log_posterior(theta, design, x)
     for place in range(model.size):
         step = np.zeros(model.size)
         step[place] = 1e-5
-        rise, fall = (model.log_density(theta + sign * step, design, x) for sign in (1, -1))
+        rise, fall = (model.log_posterior(theta + sign * step, design, x)[0] for sign in (1, -1))
         assert gradient[place] == pytest.approx((rise - fall) / 2e-5, rel=1e-5, abs=1e-6)
     assert np.isfinite(value)
     eta, cuts = design @ model.coefficients(theta), model.cuts(theta)
@@ -137,14 +138,11 @@ def test_ordered_probabilities_hold_far_out() -> None:
 
 
 def _moves(model: families.LevelModel, design: Any, x: Any, n: int, rng: Any) -> Any:
-    posterior = (
-        lambda theta: model.log_density(theta, design, x),
-        lambda theta: model.gradient(theta, design, x),
-    )
-    near = families.NormalAtMode.of(*posterior, np.zeros(model.size))
+    posterior = functools.partial(model.log_posterior, design=design, x=x)
+    near = families.NormalAtMode.of(posterior, np.zeros(model.size))
     draws = [near.mode]
     for _ in range(n):
-        draws.append(near.move(draws[-1], *posterior, families.STEP, rng)[0])
+        draws.append(near.move(draws[-1], posterior, families.STEP, rng)[0])
     return np.array(draws[1:])
 
 
@@ -154,7 +152,7 @@ def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
     x = np.array([1] * 11 + [0])
     design = np.ones((12, 1))
     grid = np.linspace(-3, 8, 4001)
-    logs = np.array([model.log_density(np.array([b]), design, x) for b in grid])
+    logs = np.array([model.log_posterior(np.array([b]), design, x)[0] for b in grid])
     p = np.exp(logs - logs.max())
     p /= p.sum()
     mean, sd = p @ grid, np.sqrt(p @ grid**2 - (p @ grid) ** 2)
