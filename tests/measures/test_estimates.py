@@ -62,18 +62,6 @@ def test_point_estimates_are_numpys_and_lie_in_their_intervals(values: list[int]
     assert (np.diff(found.resampled, axis=1) >= 0).all()
 
 
-def test_a_constant_vector_has_intervals_of_no_length() -> None:
-    found = estimates([0.1] * 50, rng=1)
-    np.testing.assert_allclose(found.upper - found.lower, 0, atol=1e-15)
-
-
-def test_the_barycenter_of_one_set_is_its_own_resampling() -> None:
-    y = np.random.default_rng(1).negative_binomial(5, 0.1, 300)
-    alone, one_set = estimates(y, rng=4), estimates([y], rng=4)
-    for field in ("estimate", "lower", "upper", "resampled"):
-        np.testing.assert_array_equal(getattr(alone, field), getattr(one_set, field))
-
-
 def test_the_barycenter_averages_quantile_functions() -> None:
     """Sets that are shifts of each other: their barycenter is the one of the mean shift."""
     y = np.random.default_rng(2).normal(size=200)
@@ -124,13 +112,6 @@ def test_a_million_counts_need_little_memory() -> None:
     assert found.lower[0] < y.mean() < found.upper[0]
 
 
-def test_seeds_reproduce() -> None:
-    y = np.arange(50.0) ** 2
-    np.testing.assert_array_equal(estimates(y, rng=3).resampled, estimates(y, rng=3).resampled)
-    again = estimates(y, rng=np.random.default_rng(3))
-    np.testing.assert_array_equal(again.resampled, estimates(y, rng=3).resampled)
-
-
 @given(VECTORS, VECTORS)
 def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int]) -> None:
     gaps = [
@@ -157,9 +138,3 @@ def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int
 def test_bad_arguments(arguments: dict, message: str) -> None:
     values = arguments.pop("values")
     refuses(message, estimates, values, **arguments)
-
-
-def test_bad_data_of_ecdf_distances_are_named_and_records_show_no_values() -> None:
-    refuses("synthetic must be finite: element 1", max_ecdf, [1.0], [1.0, np.nan])
-    refuses("data must be a vector", avg_ecdf, [], [1.0])
-    assert "12345" not in repr(estimates([12345.0, 12345.0], rng=1))

@@ -137,21 +137,6 @@ def test_missing_keys_match_missing_keys_only() -> None:
     assert risk.n_matches.tolist() == [2, 1, 2]
 
 
-def test_columns_order_dtypes_and_levels_are_reconciled(real: pd.DataFrame) -> None:
-    typed = real.astype({"sex": pd.CategoricalDtype(["m", "f", "x"])})
-    other = pd.DataFrame({"sex": real["sex"].astype("category"), "age": ["30", "50", "70.0", "71"]})
-    for first, second in ((real, other), (typed, real), (real, typed)):
-        risk = ph.measures.matching_risk(first, second, keys=["age", "sex"])
-        assert risk.by_record.tolist() == [1, 1, 1, 1]
-
-
-def test_dates_match_within_days() -> None:
-    data = pd.DataFrame({"born": pd.to_datetime(["2000-01-01", "2001-01-01"])})
-    sets = data + pd.Timedelta(days=3)
-    assert ph.measures.matching_risk(data, sets, keys=["born"], radius=3).n_no_match == 0
-    assert ph.measures.matching_risk(data, sets, keys=["born"], radius=2.9).n_no_match == 2
-
-
 def bad(real: pd.DataFrame, **changed: Any) -> None:
     given = {"synthetic": real, "keys": ["age", "sex"], **changed}
     ph.measures.matching_risk(real, given.pop("synthetic"), **given)

@@ -86,9 +86,3 @@ def test_without_error_there_is_a_p_value() -> None:
 ])  # fmt: skip
 def test_bad_input_is_named(models: Any, options: Any, message: str) -> None:
     refuses(message, ph.measures.pool, models, **options)
-
-
-def test_models_of_unlike_terms_are_refused() -> None:
-    frame = pd.DataFrame({"x": [1.0, 2, 4, 8], "z": [1.0, 3, 2, 5], "y": [1.0, 2, 2, 5]})
-    fits = [smf.ols(f"y ~ {name}", frame).fit() for name in "xz"]
-    refuses("model 2 and model 1 differ in 'x'", ph.measures.pool, fits)

@@ -69,11 +69,6 @@ def test_disjoint_supports_have_pmse_one_quarter(real: pd.DataFrame, classifier:
     assert found.propensities[0].max() < 1e-6 < 1 - 1e-6 < found.propensities[1].min()
 
 
-def test_disjoint_supports_at_unequal_sizes(real: pd.DataFrame) -> None:
-    moved = real.assign(age=real["age"] + 1000).iloc[:200]
-    assert ph.measures.propensity_utility(real, moved).pmse == pytest.approx(0.75 * 0.25, abs=1e-9)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("size", [300, 500])
 def test_null_of_the_logistic_is_right_in_mean(size: int) -> None:
@@ -278,25 +273,6 @@ def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFr
     assert found.table["synthetic_lower"].to_numpy() != pytest.approx(other.interval()[0])
 
 
-def test_one_set_has_an_interval_of_its_own(real: pd.DataFrame) -> None:
-    other = population(600, 2)
-    found = ph.measures.model_utility(real, other, "age ~ sex", rule="single")
-    fit = sm.OLS.from_formula("age ~ sex", other).fit()
-    assert found.table["synthetic_lower"].to_numpy() == pytest.approx(fit.conf_int()[0].to_numpy())
-    assert found.pooled is None
-
-
-def test_columns_are_those_of_the_array_functions(real: pd.DataFrame) -> None:
-    other = population(600, 2)
-    found = ph.measures.column_utility(real, other, columns=["age", "sex"], rng=1)
-    row = found.distances.iloc[0]
-    assert list(found.distances["column"]) == ["age"]
-    assert row["max_ecdf"] == ph.measures.max_ecdf(real["age"], other["age"])
-    assert row["avg_ecdf"] == ph.measures.avg_ecdf(real["age"], other["age"])
-    means = found.estimates.query("statistic == 'mean'").set_index("source")["estimate"]
-    assert means.to_dict() == {"data": real["age"].mean(), "synthetic": other["age"].mean()}
-
-
 def test_dates_that_are_none_are_refused() -> None:
     data = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"]), "n": [1, 2]})
     for wrong in (data.assign(when=["soon", "later"]), data.assign(when=[1, 2])):
@@ -440,17 +416,6 @@ def test_every_reported_number_has_a_definition(real: pd.DataFrame) -> None:
         assert all((measure.definition, measure.range, measure.direction))
         assert measure.at_best != measure.at_worst
     assert np.isfinite(list({**utility.overall(), **risk.overall()}.values())).all()
-
-
-def test_risk_summary_is_made_of_its_parts(real: pd.DataFrame) -> None:
-    other = population(600, 2)
-    given: dict[str, Any] = {"keys": ["age", "sex"], "radius": 1}
-    found = ph.measures.risk_summary(real, other, sensitive=["region"], **given)
-    matching = ph.measures.matching_risk(real, other, **given)
-    assert found.matching.by_record.tolist() == matching.by_record.tolist()
-    alone = ph.measures.attribute_risk(real, other, sensitive="region", keys=["age", "sex"],
-                                       radius={"age": 1})  # fmt: skip
-    assert found.attributes["region"].overall == alone.overall
 
 
 def test_names_with_dots_and_spaces_are_read() -> None:

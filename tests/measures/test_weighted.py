@@ -73,11 +73,6 @@ def test_weighted_intervals_cover_the_population() -> None:
     assert inside[False] < 20
 
 
-def test_sets_have_weights_of_their_own() -> None:
-    found = summaries([[1.0, 3.0], [1.0, 3.0]], weights=[[3, 1], None], statistics=["mean"])
-    assert found[0] == pytest.approx((1.5 + 2) / 2)
-
-
 @pytest.mark.parametrize(("weights", "message"), [
     ([1.0, 0.0, 1.0], "weights must be finite and above 0: element 1"),
     ([1.0, np.nan, 1.0], "above 0"), ([1.0, 1.0], "3 elements: found 2"),
