@@ -55,19 +55,9 @@ class AssociationModel(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class GibbsSettings:
-    """How long to sample.
-
-    Attributes
-    ----------
-    chains, warmup, draws : int
-        Chains, sweeps of each to forget, sweeps of each to keep; from 2, 20 and 50.
-    sweeps : int
-        Updates of all keys for one synthetic set, from 1. They start from keys drawn given W, not
-        from the true ones; what they forget is the order in which these were drawn.
-    between : int
-        Sweeps between two syntheses of one imputation, from 1.
-    rule : ConvergenceRule
-    """
+    """How long to sample: chains, sweeps of each to forget and to keep, from 2, 20 and 50; updates
+    of all keys for one synthetic set (`sweeps`), which start from keys drawn given W; sweeps
+    between two syntheses of one imputation; the rule that chains are judged by."""
 
     chains: int = 4
     warmup: int = 100

@@ -117,7 +117,7 @@ class CopulaModel:
         state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
-        """Correlations of the latents, one for each pair, and means of those with thresholds."""
+        """Correlations of pairs of latents, and means of those with thresholds."""
         covariance = np.linalg.inv(state.precision)
         scale = np.sqrt(np.diag(covariance))
         correlation = covariance / np.outer(scale, scale)

@@ -9,14 +9,12 @@ log probabilities of the levels, with gradients:
 - nominal, C = levels - 1: P(x = l) proportional to exp(eta_l), eta_0 = 0.
 
 Parameters are one vector: coefficients (p, C) row by row, then the free cutpoints. Priors are
-normal: coefficients sd 2.5 (standardized or 0/1 columns), intercepts and first cutpoint sd 5, log
-differences of cutpoints N(-1/2, 1.5^2). They are proper, so that separation does no harm.
+normal, and proper, so that separation does no harm: coefficients sd 2.5 (standardized or 0/1
+columns), intercepts and first cutpoint sd 5, log differences of cutpoints N(-1/2, 1.5^2).
 
-Parameters of models of levels are drawn by Hamiltonian Monte Carlo about the mode: Gibbs steps
-through latent normals mix slowly for cutpoints once n is large, and a multinomial logit has none.
-The log posteriors here are close to normal, so that in coordinates whitened by the curvature at the
-mode a path of length about pi/2 gives nearly independent draws, exactly (with a Metropolis step),
-also when imputed values move the mode a little.
+Parameters of models of levels are drawn by Hamiltonian Monte Carlo about the mode: in coordinates
+whitened by the curvature at the mode a path of length about pi/2 gives nearly independent draws,
+exactly (with a Metropolis step), also when imputed values move the mode a little.
 
 References
 ----------
@@ -211,14 +209,10 @@ class LevelModel:
         return self.n_levels - 1 if self.kind == "nominal" else 1
 
     @property
-    def n_cuts(self) -> int:
-        """Free cutpoints."""
-        return self.n_levels - 1 if self.kind == "ordered" else 0
-
-    @property
     def size(self) -> int:
         """Length of the parameter vector."""
-        return self.n_columns * self.n_outputs + self.n_cuts
+        n_cuts = self.n_levels - 1 if self.kind == "ordered" else 0
+        return self.n_columns * self.n_outputs + n_cuts
 
     def coefficients(self, theta: FloatArray) -> FloatArray:
         """Coefficients, shape (p, C)."""
@@ -281,11 +275,11 @@ class LevelModel:
         sd = np.full((self.n_columns, self.n_outputs), _COEFFICIENT_SD)
         sd[0] = _INTERCEPT_SD
         center = np.zeros(self.size)
-        if not self.n_cuts:
+        if self.kind != "ordered":
             return center, sd.ravel()
-        gaps = self.n_cuts - 1
-        center[self.size - gaps :] = _GAP_MEAN
-        return center, np.concatenate([sd.ravel(), [_INTERCEPT_SD], np.full(gaps, _GAP_SD)])
+        center[sd.size + 1 :] = _GAP_MEAN
+        gaps = np.full(self.n_levels - 2, _GAP_SD)
+        return center, np.concatenate([sd.ravel(), [_INTERCEPT_SD], gaps])
 
 
 def _log_softmax(eta: FloatArray) -> FloatArray:

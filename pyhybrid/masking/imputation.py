@@ -64,9 +64,8 @@ class MaskedImputation(KeySynthesis):
     keys : sequence of str
         Columns to replace; all others are released as they are.
     masks : mapping of key to mask, default none
-        A `GaussianMask`, `MixtureMask` or `MisclassificationMask`; or a mapping of "low", "medium",
-        "high" to masks, with `subgroups`. A key without one has its mask off: it is drawn from the
-        association model alone. `masks_by_type` gives each key one by its type.
+        See `masks_by_type`; or a mapping of "low", "medium", "high" to masks, with `subgroups`. A
+        key without one has its mask off: it is drawn from the association model alone.
     association : {"sequential", "copula"}
         A sequence of conditional models by type, or a Gaussian copula.
     n_synthetic : int, default 5
@@ -74,9 +73,8 @@ class MaskedImputation(KeySynthesis):
     n_imputations : int, optional
         Imputations of missing keys, from 2; 5 if omitted. Only for keys with missing values.
     predictors : sequence of str, optional
-        Columns of the association model beside the keys; all that a model covers if omitted.
-        Where they have missing values these are imputed in the same sampler, for its own use: the
-        column comes back as it was.
+        Columns of the association model beside the keys; all that a model covers if omitted. Their
+        missing values are imputed along, and come back as they were.
     order : sequence of str, optional
         Of the keys in the sequence. By default nominal, binary, ordered, continuous.
     types : mapping of column to {"continuous", "binary", "ordered", "nominal"}, optional
@@ -178,7 +176,7 @@ class MaskedImputation(KeySynthesis):
     def _check(self, bound: BoundKeys, df: pd.DataFrame) -> None:
         by_name = {column.name: column for column in bound.keys}
         check_masks(self.masks, by_name, subgroups=self.subgroups is not None)
-        if set(by_name) != set(self.keys):
+        if set(by_name) != {*self.keys}:
             raise InvalidInput(f"the fit must be of keys {', '.join(self.keys)}")
         if self.subgroups is not None and not self.subgroups.labels.equals(df.index):
             raise InvalidInput("subgroups must be of the same records as the data")

@@ -34,8 +34,7 @@ class LeaveOneOutLoss:
     Attributes
     ----------
     by_record, by_draw : ndarray, shape (n,) and (S,)
-        Largest abs(L_is) over the draws, what the most telling draw says of record i; and over the
-        records, what releasing draw s says of anybody.
+        Largest abs(L_is) over the draws, and over the records.
     quantiles : ndarray, shape (n, 3)
         Of abs(L_is) over the draws, at `probabilities`: 0.5, 0.9 and 0.99.
     pareto_k : ndarray, shape (n,)

@@ -356,18 +356,24 @@ def _by_cart(
     """Propensities and null; `tick` takes how many of the permutations are done."""
     inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
     seed = int(rng.integers(2**31))
-    shuffled = [_shuffled(label, rng, paired=null == "paired") for _ in range(n_permutations)]
+    shuffled = []
+    for _ in range(n_permutations):
+        if null == "paired":  # row i of data and set change places with probability 1/2
+            swapped = rng.random(label.size // 2) < 0.5
+            shuffled.append(np.concatenate([swapped, ~swapped]))
+        else:
+            shuffled.append(rng.permutation(label))
+
+    def distance(labels: BoolArray) -> float:
+        return pmse(_cart(inputs, labels, seed, weight), labels, weights=weight)
+
+    chance = []
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
-        permuted = threads.map(
-            lambda labels: pmse(_cart(inputs, labels, seed, weight), labels, weights=weight),
-            shuffled,
-        )
-        chance = []
-        for done, value in enumerate(permuted, start=1):
+        for done, value in enumerate(threads.map(distance, shuffled), start=1):
             chance.append(value)
             tick(done)
-    expected = float(np.mean(chance)), float(np.std(chance, ddof=1))
-    return _cart(inputs, label, seed, weight), expected
+    null_of = float(np.mean(chance)), float(np.std(chance, ddof=1))
+    return _cart(inputs, label, seed, weight), null_of
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
@@ -388,11 +394,3 @@ def _cart(
     tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=seed)
     fitted = tree.fit(inputs, label, sample_weight=weight)
     return np.asarray(fitted.predict_proba(inputs)[:, 1])
-
-
-def _shuffled(label: BoolArray, rng: np.random.Generator, *, paired: bool) -> BoolArray:
-    """Labels permuted; paired, row i of data and set change places with probability 1/2."""
-    if not paired:
-        return rng.permutation(label)
-    swapped = rng.random(label.size // 2) < 0.5
-    return np.concatenate([swapped, ~swapped])
