@@ -79,8 +79,6 @@ class Estimates:
     resampled : ndarray, shape (k, B)
         Resampled statistics in rising order: the quantile function from which the intervals are
         read; of m sets, their Wasserstein barycenter.
-    level : float
-        Of the intervals, in (0, 1).
     n_sets : int
         m; 1 for one vector.
     """
@@ -90,7 +88,6 @@ class Estimates:
     lower: FloatArray
     upper: FloatArray
     resampled: FloatArray
-    level: float
     n_sets: int
 
     def __repr__(self) -> str:
@@ -106,7 +103,7 @@ def estimates(
     weights: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> Estimates:
-    r"""Estimates with percentile intervals by resampling, of a vector or of m synthetic sets.
+    r"""Estimates with percentile intervals by resampling, of a vector or of m synthetic sets [S22].
 
     Each set is resampled with replacement B times. For m sets, the sets' resampling distributions
     are combined by their Wasserstein barycenter, whose quantile function is the average of the
@@ -141,10 +138,6 @@ def estimates(
     by multinomial counts of the distinct values where they are few, else record by record, in
     blocks of bounded size. Unlike statistics are resampled independently of each other.
 
-    References
-    ----------
-    [S22] sec. 5.2.
-
     Examples
     --------
     >>> estimates([1.0, 2.0, 6.0], rng=1).estimate
@@ -167,7 +160,6 @@ def estimates(
         lower=np.minimum(lower, estimate),  # sums of equal values may differ in their last digit
         upper=np.maximum(upper, estimate),
         resampled=resampled,
-        level=float(level),
         n_sets=len(samples),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.combining import (
-    Combined,
-    combine_fully_synthetic,
-    combine_multiple_imputation,
-    combine_nested,
-    combine_noise_aware,
-    combine_partially_synthetic,
-)
+from pyhybrid.measures import combining
+from pyhybrid.measures.combining import Combined
 from pyhybrid.measures.estimates import average_one, check_level
 from pyhybrid.measures.reconcile import reconcile_tables
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
@@ -28,14 +22,8 @@ from pyhybrid.measures.utility import interval_overlap, standardised_difference
 NESTED, SINGLE = "nested", "single"
 """Sets that are syntheses of imputations [R04]; no rule: one set, taken as if it were data."""
 
-RULES: dict[str, Callable[..., Combined]] = {
-    "partially_synthetic": combine_partially_synthetic,
-    "fully_synthetic": combine_fully_synthetic,
-    "noise_aware": combine_noise_aware,
-    "multiple_imputation": combine_multiple_imputation,
-    NESTED: combine_nested,
-}
-MODEL_RULES = (*(name for name in RULES if name != NESTED), SINGLE)
+RULES = ("partially_synthetic", "fully_synthetic", "noise_aware", "multiple_imputation", NESTED)
+MODEL_RULES = (*RULES[:-1], SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
 _WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
@@ -108,12 +96,7 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     Raises
     ------
     InvalidInput
-        For an unknown rule, fewer sets than it needs, models of unlike terms, estimates that are
-        not finite, negative variances.
-
-    References
-    ----------
-    See `pyhybrid.measures.combining`.
+        For fewer sets than the rule needs, models of unlike terms, estimates that are not finite.
 
     Examples
     --------
@@ -139,7 +122,8 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
     q, v = (np.array([fit[part] for fit in named]).reshape(shape) for part in (1, 2))
     options = {"size_ratio": size_ratio} if rule == "fully_synthetic" else {}
-    return Pooled(names=names, combined=RULES[rule](q, v, **options), rule=rule, n_sets=len(flat))
+    combined = getattr(combining, f"combine_{rule}")(q, v, **options)
+    return Pooled(names=names, combined=combined, rule=rule, n_sets=len(flat))
 
 
 def _estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
@@ -256,9 +240,6 @@ def model_utility(
         As `reconcile_tables`; for m = 1 under a rule; for a model that cannot be fitted, does not
         converge or has other terms in some table, which is named.
 
-    References
-    ----------
-    [R03] and the others of `pyhybrid.measures.combining`, and `pyhybrid.measures.utility`.
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))

@@ -174,8 +174,6 @@ class PropensityUtility:
     by_set : DataFrame, m rows
         pmse, null_mean, null_sd, ratio, standardised, null of each set.
     classifier : {"logistic", "cart"}
-    propensities : tuple of ndarray, shape (n,) and (n_syn,)
-        Probabilities of being synthetic, of the data and of the first set, for figures.
     """
 
     pmse: float
@@ -183,7 +181,6 @@ class PropensityUtility:
     standardised: float
     by_set: pd.DataFrame
     classifier: str
-    propensities: tuple[FloatArray, FloatArray]
 
     def __repr__(self) -> str:
         return f"<PropensityUtility by {self.classifier}: pMSE {self.pmse:.4g}>"
@@ -257,7 +254,6 @@ def propensity_utility(
         raise InvalidInput("classifier 'cart' takes no interactions: use 'logistic'")
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
-    shown = []
     weight_data, *weight_sets = tables.weights(averaged=True)
     for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
         null_of_set = null
@@ -285,7 +281,6 @@ def propensity_utility(
             )
         else:
             p, (mean, sd) = _by_logistic(stacked, label, null_of_set, interactions, weight)
-        shown.append((p[~label], p[label]))
         distance = pmse(p, label, weights=weight)
         rows.append({
             "pmse": distance, "null_mean": mean, "null_sd": sd,
@@ -297,7 +292,6 @@ def propensity_utility(
         **{name: float(by_set[name].mean()) for name in _AVERAGED},
         by_set=by_set,
         classifier=classifier,
-        propensities=shown[0],
     )
 
 

@@ -101,7 +101,7 @@ def laplace_sum(
     >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=0.5).scale
     2.0
     """
-    return _noisy_sum("laplace_sum", values, check_bounds(lower, upper), epsilon, relation)
+    return _noisy_sum(values, check_bounds(lower, upper), epsilon, relation)
 
 
 def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> LaplaceAnswer:
@@ -109,17 +109,10 @@ def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> 
 
     Sensitivity: replacing one of n records moves the mean by at most (upper - lower) / n. The
     relation is ``replace``, as n cannot be used under ``remove`` without noise of its own: there,
-    divide a noisy sum by a noisy count and add their charges.
-
-    Parameters, errors and result as in `laplace_sum`, without `relation`.
-
-    Examples
-    --------
-    >>> laplace_mean([0.2, 0.4, 0.9, 0.1], lower=0, upper=1, epsilon=0.5).scale
-    0.5
+    divide a noisy sum by a noisy count and add their charges. Parameters, errors and result as in
+    `laplace_sum`, without `relation`.
     """
-    bounds = check_bounds(lower, upper)
-    return _noisy_sum("laplace_mean", values, bounds, epsilon, "replace", mean=True)
+    return _noisy_sum(values, check_bounds(lower, upper), epsilon, "replace", mean=True)
 
 
 def laplace_histogram(
@@ -135,9 +128,8 @@ def laplace_histogram(
 
     Sensitivity: leaving a record out lowers one count by 1; replacing it may lower one and raise
     another, 2 together. The number of bins, B >= 2 and public, does not matter: a record is in one
-    of them. Bins are closed on the left; the last one on both sides.
-
-    Other parameters, errors and result as in `pyhybrid.primitives.laplace_sum`.
+    of them. Bins are closed on the left; the last one on both sides. Other parameters, errors and
+    result as in `pyhybrid.primitives.laplace_sum`.
 
     Examples
     --------
@@ -171,13 +163,7 @@ def laplace_counts(
 
 
 def _noisy_sum(
-    name: str,
-    values: Any,
-    bounds: tuple[float, float],
-    epsilon: float,
-    relation: str,
-    *,
-    mean: bool = False,
+    values: Any, bounds: tuple[float, float], epsilon: float, relation: str, *, mean: bool = False
 ) -> LaplaceAnswer:
     y = _within(values, *bounds)
     power = math.frexp(max(-bounds[0], bounds[1]))[1]
@@ -185,8 +171,8 @@ def _noisy_sum(
     least, most = (round(bound / unit) for bound in bounds)
     sensitivity = {"remove": max(-least, most), "replace": max(most - least, 1)}
     total = np.rint(y / unit).astype(np.int64).sum()
-    part = unit / y.size if mean else unit
-    return _answer(name, total, sensitivity, epsilon, relation, unit=part)
+    name, n = ("laplace_mean", y.size) if mean else ("laplace_sum", 1)
+    return _answer(name, total, sensitivity, epsilon, relation, unit=unit / n)
 
 
 def _answer(

@@ -72,8 +72,7 @@ class CrossTable:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CountedTable:
-    """A table that was counted where its n records are, each in one cell: `records` (K, L).
-    Confidential."""
+    """A table (K, L) that was counted where its n `records` are, each in one cell. Confidential."""
 
     records: IntArray
     n: int
