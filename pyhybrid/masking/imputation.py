@@ -84,7 +84,6 @@ class MaskedImputation(KeySynthesis):
     settings : GibbsSettings, optional
         Longer chains for a copula, whose latents mix more slowly, if omitted.
     on_not_converged : {"raise", "warn"}
-
     """
 
     masks: KeyMasks = field(default_factory=dict)
@@ -227,24 +226,15 @@ class MaskedImputation(KeySynthesis):
 
 
 def masked_utility(
-    release: MaskedRelease,
-    df: pd.DataFrame,
-    formula: str,
-    *,
-    model: str = "ols",
-    categorical: Sequence[str] = (),
-    level: float = 0.95,
+    release: MaskedRelease, df: pd.DataFrame, formula: str, **options: Any
 ) -> ModelUtility:
-    """`pyhybrid.measures.model_utility` of the confidential data and a release, by its rule, that
-    of nested imputations among them. Where keys have missing values the model of the data uses the
-    records without."""
-    m = len(release.synthetic)
-    nested = release.rule == NESTED
-    return model_utility(
-        df, release.synthetic, formula, model=model, categorical=categorical,
-        rule=release.rule if m > 1 else SINGLE,
-        n_imputations=release.n_imputations if nested else None, level=level,
-    )  # fmt: skip
+    """`pyhybrid.measures.model_utility`, whose options it takes, of the confidential data and a
+    release, by its rule. Where keys have missing values the model of the data uses the records
+    without."""
+    if release.rule == NESTED:
+        options |= {"n_imputations": release.n_imputations}
+    rule = release.rule if len(release.synthetic) > 1 else SINGLE
+    return model_utility(df, release.synthetic, formula, rule=rule, **options)
 
 
 def release_risk(

@@ -374,9 +374,7 @@ def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy(dtype=np.float32)
     # Trees see the order of values only: ranks keep it where single precision would not.
-    values = column.to_numpy(dtype=np.float64)
-    rank = np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.float32)
-    return np.where(np.isnan(values), np.float32(np.nan), rank)
+    return column.rank(method="dense").to_numpy(dtype=np.float32)
 
 
 def _cart(
