@@ -189,10 +189,10 @@ def _answer(
     change = sensitivity[check_choice(relation, "relation", RELATIONS)]
     eps = check_positive(epsilon, "epsilon")
     measurement, scale = whole_number_noise(change, eps)
-    noisy = np.array(measurement(np.ravel(whole).tolist()), dtype=np.int64)
+    noisy = np.array(measurement(np.ravel(whole).tolist()), dtype=np.int64) * unit
     facts = {"assumes": ["The bounds or categories were fixed without looking at the data."]}
     return LaplaceAnswer(
-        value=(noisy.reshape(np.shape(whole)) * unit)[()],
+        value=noisy if np.ndim(whole) else float(noisy[0]),
         edges=edges,
         sensitivity=float(change * unit),
         scale=scale * unit,
