@@ -202,6 +202,8 @@ def _answer(
 
 def check_bounds(lower: Any, upper: Any) -> tuple[float, float]:
     """Return stated bounds, lower < upper."""
+    if lower is None or upper is None:
+        raise InvalidInput("bounds are never read from the data: give them, lower and upper")
     low, high = check_finite(lower, "lower"), check_finite(upper, "upper")
     if low >= high:
         raise InvalidInput(f"lower must be below upper: found {low:g} and {high:g}")

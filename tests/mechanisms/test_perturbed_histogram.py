@@ -174,7 +174,7 @@ def test_statement_and_reports_speak_of_a_histogram(table: pd.DataFrame) -> None
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"lower": None}, "lower must be a finite number: found None"),
+    ({"lower": None}, "give them, lower and upper"),
     ({"upper": "auto"}, "upper must be a finite number: found 'auto'"),
     ({"n_bins": None}, "n_bins must be a whole number.*part of the guarantee"),
     ({"n_bins": "auto"}, "n_bins must be a whole number.*part of the guarantee"),
