@@ -578,7 +578,7 @@ class ClippedScores(NoiseMechanism):
                     "without looking at its confidential values.",
                     "Predictors, number and order of the records are public: neighbors differ in "
                     "the outcome of one record; where it is absent, its predictors stay.",
-                    *self.model.modeled,
+                    *self.model.assumptions,
                 ],
                 "not_covered": [
                     "Who is in the data: the guarantee hides values and their influence, not "

@@ -83,8 +83,8 @@ class BoundModel(ABC):
 
     @property
     @abstractmethod
-    def predictors(self) -> tuple[str, ...]:
-        """Columns the model reads and leaves as they are."""
+    def reads(self) -> tuple[str, ...]:
+        """Columns the model reads and leaves as they are, without that of survey weights."""
 
     @property
     @abstractmethod
@@ -95,11 +95,6 @@ class BoundModel(ABC):
     @abstractmethod
     def likelihood_parameters(self) -> tuple[str, ...]:
         """Names of the variables that the likelihood reads."""
-
-    @property
-    @abstractmethod
-    def data_dependent(self) -> tuple[str, ...]:
-        """What depends on all records, e.g. the coding of a term poly(x, 2)."""
 
     @property
     @abstractmethod
@@ -138,6 +133,17 @@ class BoundModel(ABC):
         `given` has the rows of the table, some columns synthesized before and without those that
         are synthesized later; predictors are read from it, and from the table if it is omitted.
         """
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns the model reads and leaves as they are."""
+        weights = () if self.survey is None else (self.survey.column,)
+        return tuple(dict.fromkeys((*self.reads, *weights)))
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """What depends on all records, e.g. the coding of a term poly(x, 2)."""
+        return () if self.survey is None else self.survey.data_dependent
 
     @property
     def n(self) -> int:

@@ -1,21 +1,22 @@
 """Public grids of parameters, for posteriors that are sampled exactly.
 
-A model of one or two likelihood parameters has a form: coordinates that are unbounded, the
-parameters at a point, and the log prior density in the coordinates. Which points are on the grid is
-public, and no function of the data.
+A law with an intercept alone has one or two unbounded coordinates: the linear predictor and the
+logarithm of its size. Which points are on the grid is public, and no function of the data.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from pyhybrid.core.checks import FloatArray, check_count, check_finite
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.laws import Law
 
 _MOST_CANDIDATES = 5_000_000
 _NODES = 300  # of the quadrature over the prior's scale
@@ -49,21 +50,50 @@ class Axis:
         return np.asarray(self.lower + self.spacing * (np.arange(self.size) + 0.5))
 
 
-class GridForm(Protocol):
-    """How the parameters of a model lie on a grid."""
+@dataclass(frozen=True, kw_only=True)
+class GridForm:
+    """How the parameters of a law with an intercept lie on a grid: the first of `axes` is the
+    linear predictor, the second s u for the law's size, as in `Law.sampled_size`.
 
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """Coordinates with ends and sizes that suit every data set, if coarsely."""
+    The intercept has a normal prior of deviation `prior_sd`, or if None the published one; with
+    `share` its mean phi = expit(eta) is the parameter, which has a uniform prior."""
+
+    law: Law
+    axes: tuple[Axis, ...]
+    prior_sd: float | None = None
+    share: bool = False
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """Parameters of the likelihood, shape (C, *dims), at coordinates (C,)."""
+        eta = at[self.axes[0].name]
+        named = {"phi": expit(eta)} if self.share else {"beta": eta[:, None]}
+        if self.law.size is not None:
+            named[self.law.size] = self.law.floor + np.exp(self._u(at))
+        return named
 
     def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """Inverse of `parameters`."""
+        eta = logit(parameters["phi"]) if self.share else parameters["beta"][:, 0]
+        named = {self.axes[0].name: eta}
+        if self.law.size is not None:
+            u = np.log(parameters[self.law.size] - self.law.floor)
+            named[self.axes[1].name] = self.law.sampled_size[1] * u
+        return named
 
     def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
         """Log prior density in the coordinates, shape (C,), up to a constant."""
+        eta = at[self.axes[0].name]
+        of_size = 0.0 if self.law.size is None else self.law.log_prior_of_size(self._u(at))
+        if self.share:
+            return np.asarray(of_size - np.logaddexp(0, eta) - np.logaddexp(0, -eta))
+        if self.prior_sd is not None:
+            return np.asarray(of_size - (eta / self.prior_sd) ** 2 / 2)
+        distinct, row_of = np.unique(eta, return_inverse=True)
+        chunks = np.array_split(distinct, 1 + distinct.size // 5000)
+        return of_size + np.concatenate([scale_mixture_log_density(c) for c in chunks])[row_of]
+
+    def _u(self, at: Mapping[str, FloatArray]) -> FloatArray:
+        return self.law.sampled_size[1] * at[self.axes[1].name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,19 +142,6 @@ class ParameterGrid:
             known[name] = Axis(name=name, lower=ends[0], upper=ends[1], size=ends[2])  # type: ignore[arg-type]
         return cls(axes=tuple(known.values()))
 
-    @classmethod
-    def around(
-        cls, center: Mapping[str, float], half_width: Mapping[str, float], like: ParameterGrid
-    ) -> ParameterGrid:
-        """A grid of the sizes of `like` about a frozen center, so far to either side."""
-        ends = {name: (at - half_width[name], at + half_width[name]) for name, at in center.items()}
-        return cls(
-            axes=tuple(
-                replace(axis, lower=ends[axis.name][0], upper=ends[axis.name][1])
-                for axis in like.axes
-            )
-        )
-
 
 def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
     """Log density (k,) of beta ~ N(0, s^2), s ~ half-t_3(0, 1), the published prior of one
@@ -134,109 +151,3 @@ def scale_mixture_log_density(beta: FloatArray) -> FloatArray:
     log_s, step = np.linspace(-25, 15, _NODES, retstep=True)
     weight = 2 * step * stats.t.pdf(np.exp(log_s), 3) / math.sqrt(2 * math.pi)  # times s, over s
     return np.asarray(np.log(np.exp(np.outer(beta**2, -0.5 * np.exp(-2 * log_s))) @ weight))
-
-
-@dataclass(frozen=True)
-class PoissonForm:
-    """Poisson with an intercept beta; `prior_sd` None: the published prior."""
-
-    axes: tuple[Axis, ...] = (Axis(name="log_mean", lower=-10, upper=15, size=100_000),)
-    prior_sd: float | None = None
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {"beta": at[self.axes[0].name][:, None]}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {self.axes[0].name: parameters["beta"][:, 0]}
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        values = at[self.axes[0].name]
-        if self.prior_sd is not None:
-            from scipy import stats
-
-            return np.asarray(stats.norm.logpdf(values, scale=self.prior_sd))
-        distinct, place = np.unique(values, return_inverse=True)
-        chunks = np.array_split(distinct, 1 + distinct.size // 5000)
-        return np.concatenate([scale_mixture_log_density(chunk) for chunk in chunks])[place]
-
-
-@dataclass(frozen=True)
-class BernoulliForm(PoissonForm):
-    """Bernoulli with an intercept: beta, the logit of the second level's probability."""
-
-    axes: tuple[Axis, ...] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
-
-
-@dataclass(frozen=True)
-class NegativeBinomialForm(PoissonForm):
-    """Negative binomial with an intercept: beta and log(1 / phi)."""
-
-    axes: tuple[Axis, ...] = (
-        Axis(name="log_mean", lower=-6, upper=9, size=1250),
-        Axis(name="log_reciprocal_phi", lower=-8, upper=4, size=800),
-    )
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {**super().parameters(at), "phi": np.exp(-at["log_reciprocal_phi"])}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        log_r = -np.log(parameters["phi"])
-        return {**super().coordinates(parameters), "log_reciprocal_phi": log_r}
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """1/phi ~ half-Cauchy(0, 5), with the Jacobian of its logarithm."""
-        log_r = at["log_reciprocal_phi"]
-        return super().log_prior(at) + log_r - np.log1p((np.exp(log_r) / 5) ** 2)
-
-
-@dataclass(frozen=True)
-class NormalForm(PoissonForm):
-    """Normal with an intercept, on the transformed scale: beta and log(sigma - min_sd)."""
-
-    axes: tuple[Axis, ...] = (
-        Axis(name="mean", lower=-25, upper=25, size=1250),
-        Axis(name="log_sd", lower=-8, upper=5, size=800),
-    )
-    min_sd: float = 0.0
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        return {**super().parameters(at), "sigma": self.min_sd + np.exp(at["log_sd"])}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        log_sd = np.log(parameters["sigma"] - self.min_sd)
-        return {**super().coordinates(parameters), "log_sd": log_sd}
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """sigma ~ half-t_3(0, 1) above min_sd, with the Jacobian of log(sigma - min_sd)."""
-        from scipy import stats  # slow to import
-
-        sigma = self.min_sd + np.exp(at["log_sd"])
-        return np.asarray(super().log_prior(at) + stats.t.logpdf(sigma, 3) + at["log_sd"])
-
-
-@dataclass(frozen=True)
-class BetaForm:
-    """Beta: logit(phi) and log(lambda - 0.1)."""
-
-    axes: tuple[Axis, ...] = (
-        Axis(name="logit_phi", lower=-8, upper=8, size=1250),
-        Axis(name="log_lambda", lower=-6, upper=10, size=800),
-    )
-
-    def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        phi = 1 / (1 + np.exp(-at["logit_phi"]))
-        return {"phi": phi, "lambda": 0.1 + np.exp(at["log_lambda"])}
-
-    def coordinates(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-        phi = parameters["phi"]
-        return {
-            "logit_phi": np.log(phi) - np.log1p(-phi),
-            "log_lambda": np.log(parameters["lambda"] - 0.1),
-        }
-
-    def log_prior(self, at: Mapping[str, FloatArray]) -> FloatArray:
-        """phi ~ Beta(1, 1), lambda ~ Pareto(0.1, 1.5), with the Jacobians of both."""
-        u, v = at["logit_phi"], at["log_lambda"]
-        return np.asarray(
-            -np.logaddexp(0, u) - np.logaddexp(0, -u) - 2.5 * np.log(0.1 + np.exp(v)) + v
-        )

@@ -188,14 +188,6 @@ def _triangle(rows: FloatArray) -> FloatArray:
     return triangle
 
 
-def root_of_inverse(gradient: Callable[[FloatArray], FloatArray], mode: FloatArray) -> FloatArray:
-    """A root (P, P) of the inverse of minus the derivative of a gradient (P,) at the mode."""
-    steps = 1e-4 * np.eye(mode.size)
-    moved = [gradient(mode - step) - gradient(mode + step) for step in steps]
-    values, vectors = np.linalg.eigh(np.array(moved) / 2e-4)
-    return np.asarray(vectors / np.sqrt(np.clip(values, 1e-3, None)))
-
-
 _LEVEL_STEPS = 100
 
 

@@ -45,7 +45,9 @@ def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Law(ABC):
-    """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u)."""
+    """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u).
+
+    Arrays are y (b,) and eta (b,), in `log_density` eta (S, b) or size (S, 1), too."""
 
     size: ClassVar[str | None] = None
     sampled_size: ClassVar[tuple[str, int]] = ("", 1)
@@ -57,13 +59,13 @@ class Law(ABC):
     start_sd: tuple[float, float] = (10.0, 3.0)
     """Of the prior on eta and u that noise in empty bins has to beat."""
 
-    def size_at(self, u: float) -> float:
-        """The second parameter at its coordinate."""
-        return self.floor + float(np.exp(np.clip(u, -LARGEST_ETA, LARGEST_ETA)))
+    def size_at(self, u: Any) -> Any:
+        """The second parameter at its coordinate, 1 of a law without."""
+        return 1.0 if self.size is None else self.floor + np.exp(np.clip(u, -30, 30))
 
     @abstractmethod
     def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        """Nats, shape (S, b): y (b,), eta (b,) or (S, b), size a number or (S, 1)."""
+        """Nats, shape (S, b) or (b,)."""
 
     @abstractmethod
     def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
@@ -73,10 +75,6 @@ class Law(ABC):
     def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
         """Minus the second derivative by eta, or its expectation; at least 0."""
 
-    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
-        """Ends of a search for u, from outcomes (d,)."""
-        return self.range_of_u
-
     @abstractmethod
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         """One outcome for each eta."""
@@ -85,21 +83,29 @@ class Law(ABC):
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         """Distribution function."""
 
-    def log_prior_of_size(self, u: float) -> float:
-        """Log prior density of u."""
-        return 0.0
-
     @abstractmethod
     def first_edges(self) -> FloatArray:
         """Upper ends of public bins, the last of them infinite."""
+
+    @abstractmethod
+    def eta_of(self, y: FloatArray) -> FloatArray:
+        """The linear predictor whose outcomes lie about y."""
 
     def finer_edges(self, low: float, high: float) -> FloatArray | None:
         """Upper ends of finer bins from `low` to `high`; None if the first are fine enough."""
         return np.append(np.linspace(low, high, 65), np.inf)
 
-    @abstractmethod
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        """The linear predictor whose outcomes lie about y."""
+    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
+        """Ends of a search for u, from outcomes (d,)."""
+        return self.range_of_u
+
+    def scales_of(self, edges: FloatArray) -> FloatArray:
+        """Values of u that a search among bins with these finite ends tries."""
+        return np.zeros(1) if self.size is None else np.linspace(-4, 6, 21)
+
+    def log_prior_of_size(self, u: Any) -> Any:
+        """Log prior density of u, up to a constant."""
+        return 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +174,8 @@ class NegativeBinomialLaw(PoissonLaw):
         below = special.betainc(size, np.minimum(np.floor(y), 1e15) + 1, share)
         return np.where(y == np.inf, 1.0, below)
 
-    def log_prior_of_size(self, u: float) -> float:
-        return float(-u - np.log1p(np.exp(-2 * u) / 25))
+    def log_prior_of_size(self, u: Any) -> Any:
+        return -u - np.log1p(np.exp(-2 * u) / 25)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,14 +232,18 @@ class NormalLaw(Law):
         highest = float(np.log(float(y.std()) or 1.0))
         return highest - 14, highest + 1
 
+    def scales_of(self, edges: FloatArray) -> FloatArray:
+        low, high = np.log([np.diff(edges).min() / 4, edges[-1] - edges[0]])
+        return np.asarray(np.linspace(low, high, 40))
+
     def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
         return np.asarray(eta + size * rng.standard_normal(eta.size))
 
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         return np.asarray(ndtr((y - eta) / size))
 
-    def log_prior_of_size(self, u: float) -> float:
-        return float(u - 2 * np.log1p(self.size_at(u) ** 2 / 3))
+    def log_prior_of_size(self, u: Any) -> Any:
+        return u - 2 * np.log1p(self.size_at(u) ** 2 / 3)
 
     def first_edges(self) -> FloatArray:
         return np.array(self.edges)
@@ -272,8 +282,8 @@ class GammaLaw(Law):
     def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
         return np.asarray(special.gammainc(size, size * y * np.exp(-eta)))
 
-    def log_prior_of_size(self, u: float) -> float:
-        return float(u - self.size_at(u))
+    def log_prior_of_size(self, u: Any) -> Any:
+        return u - self.size_at(u)
 
     def first_edges(self) -> FloatArray:
         return np.append(2.0 ** np.arange(-30, 51), np.inf)
@@ -316,8 +326,8 @@ class BetaLaw(Law):
         share = special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
         return np.asarray(share)
 
-    def log_prior_of_size(self, u: float) -> float:
-        return float(u - 2.5 * np.log(self.size_at(u)))
+    def log_prior_of_size(self, u: Any) -> Any:
+        return u - 2.5 * np.log(self.size_at(u))
 
     def first_edges(self) -> FloatArray:
         return np.append(np.linspace(0, 1, 51)[1:-1], np.inf)
@@ -366,12 +376,8 @@ def fit_histogram(
 ) -> tuple[float, float]:
     """eta and u of the law nearest to counts (B,) in bins with these upper ends, whose noise has a
     deviation of `noise`; by least squares over single bins, pairs, fours, ... of bins."""
-    n = max(float(counts.sum()), 1.0)
-    finite = edges[np.isfinite(edges)]
-    if finite.size:
-        middle = np.append(np.append(finite[0], (finite[1:] + finite[:-1]) / 2), finite[-1])
-    else:
-        middle = np.zeros(1)
+    n, finite = max(float(counts.sum()), 1.0), edges[:-1]
+    middle = np.concatenate([finite[:1], (finite[1:] + finite[:-1]) / 2, finite[-1:]])
     with np.errstate(all="ignore"):
         etas = law.eta_of(middle)
     likely = counts > 2 * noise
@@ -379,26 +385,23 @@ def fit_histogram(
     tried = np.unique(etas[likely & np.isfinite(etas)] if etas.size == likely.size else etas)
     if not tried.size:
         tried = np.zeros(1)
-    if law.size is None:
-        scales = np.zeros(1)
-    elif isinstance(law, NormalLaw):
-        width = np.diff(finite)
-        span = np.log([width.min() / 4, finite[-1] - finite[0]])
-        scales = np.linspace(span[0], span[1], 40)
-    else:
-        scales = np.linspace(-4, 6, 21)
     tried = tried[np.unique(np.linspace(0, tried.size - 1, min(tried.size, 40)).astype(int))]
+    scales = law.scales_of(finite)
 
     def loss(at: FloatArray) -> float:
         with np.errstate(all="ignore"):
-            below = law.cdf(edges[:-1], float(at[0]), law.size_at(float(at[1])))
+            below = law.cdf(finite, float(at[0]), law.size_at(float(at[1])))
         expected = n * np.maximum(np.diff(np.concatenate([[0.0], below, [1.0]])), 0)
         residual, variance = counts - expected, noise**2 + expected
-        value = float((_beyond(at[0], tried) ** 2 + _beyond(at[1], scales) ** 2) * 100)
-        value += float(((at / np.array(law.start_sd)) ** 2).sum())
+        beyond = [max(v[0] - x, x - v[-1], 0.0) for v, x in zip((tried, scales), at, strict=True)]
+        value = float(np.square(beyond).sum() * 100 + ((at / np.array(law.start_sd)) ** 2).sum())
         while residual.size:  # of bins, pairs of bins, ...: single bins are too fine for few values
             value += float((residual**2 / variance).sum())
-            residual, variance = _pairs(residual), _pairs(variance)
+            pairs = np.arange(0, residual.size if residual.size > 1 else 0, 2)
+            residual, variance = (
+                np.add.reduceat(values, pairs) if pairs.size else values[:0]
+                for values in (residual, variance)
+            )  # fmt: skip
         return value if np.isfinite(value) else np.inf
 
     grid = [np.array([eta, u]) for eta in tried for u in scales]
@@ -408,15 +411,3 @@ def fit_histogram(
     optimum = scipy.optimize.minimize(loss, best, method="Nelder-Mead", options={"maxiter": 200})
     at = optimum.x if np.isfinite(optimum.fun) else best
     return float(at[0]), float(at[1])
-
-
-def _beyond(value: float, tried: FloatArray) -> float:
-    """How far a value lies outside of what was tried."""
-    return float(max(tried[0] - value, value - tried[-1], 0.0))
-
-
-def _pairs(values: FloatArray) -> FloatArray:
-    """Sums of neighbors; none of fewer than two."""
-    if values.size < 2:
-        return values[:0]
-    return np.add.reduceat(values, np.arange(0, values.size, 2))

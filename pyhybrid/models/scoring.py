@@ -17,13 +17,14 @@ import numpy as np
 from scipy import linalg, special
 from scipy.special import expit, logit
 
-from pyhybrid.core.checks import BoolArray, FloatArray, IntArray
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.models.laws import LARGEST_ETA, Law, bins_of, fit_histogram, intercept_of, range_of
 
 _STEP = 1e-4
 _SMALLEST_PRECISION = 1e-6
 
-NoisyCounts = Callable[[Callable[[FloatArray], FloatArray], int], FloatArray]
+BinOf = Callable[[FloatArray], FloatArray]
+NoisyCounts = Callable[[BinOf, int], FloatArray]
 """From a function that gives the bin of each outcome, NaN for none, and the number of bins, to
 noisy counts of all records: the caller has the outcomes, wherever they are."""
 
@@ -53,10 +54,6 @@ class Scoring(ABC):
         """Gradient of each record's log-likelihood, (n, d); not finite where y is not."""
 
     @abstractmethod
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        """Log-likelihood of each record, (n,), nats; what `scores` are the gradients of."""
-
-    @abstractmethod
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Outcomes drawn anew at theta, (n,), on the scale of the likelihood."""
 
@@ -83,14 +80,12 @@ class Scoring(ABC):
         return [("value", self, theta)]
 
 
-def _as_it_is(y: FloatArray) -> FloatArray:
+def _same(y: FloatArray) -> FloatArray:
     return y
 
 
-def _in_block(
-    y: FloatArray, *, place: int, bin_of: Callable[[FloatArray], FloatArray]
-) -> FloatArray:
-    return bin_of(y[:, place])
+def _of_block(y: FloatArray, *, block: int, bin_of: BinOf) -> FloatArray:
+    return bin_of(y[:, block])
 
 
 def by_row(X: FloatArray, coefficients: FloatArray) -> FloatArray:
@@ -117,16 +112,14 @@ class LinearScoring(Scoring):
 
     @property
     def linear(self) -> FloatArray:
-        beside = self.d - self.X.shape[1]
-        return np.hstack([self.X, np.zeros((len(self.X), beside))])
+        return np.hstack([self.X, np.zeros((len(self.X), self.d - self.X.shape[1]))])
 
     def rows(self, at: Any) -> LinearScoring:
         return replace(self, X=self.X[at], offset=self.offset[at])
 
     def _at(self, theta: FloatArray) -> tuple[FloatArray, float]:
         eta = by_row(self.X, theta[: self.X.shape[1]]) + self.offset
-        size = 1.0 if self.law.size is None else self.law.size_at(float(theta[-1]))
-        return eta, size
+        return eta, self.law.size_at(float(theta[-1]))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
         eta, size = self._at(theta)
@@ -136,10 +129,6 @@ class LinearScoring(Scoring):
             if self.law.size is None:
                 return np.asarray(of_beta)
             return np.column_stack([of_beta, by_size * (size - self.law.floor)])
-
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):
-            return self.law.log_density(y, *self._at(theta))
 
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         return self.law.draw(*self._at(theta), rng)
@@ -163,14 +152,14 @@ class LinearScoring(Scoring):
         return 1 if self.law.finer_edges(0.0, 1.0) is None else 3
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        edges, near = self.law.first_edges(), None
+        law, edges, near = self.law, self.law.first_edges(), None
         for _ in range(self.looks):
             counts = noisy_counts(partial(bins_of, edges=edges), edges.size)
-            eta, u = near = fit_histogram(self.law, edges, counts, noise_sd, near)
-            finer = self.law.finer_edges(*range_of(self.law, edges, eta, u))
+            eta, u = near = fit_histogram(law, edges, counts, noise_sd, near)
+            finer = law.finer_edges(*range_of(law, edges, eta, u))
             edges = edges if finer is None else finer
         beta = intercept_of(self.X, eta - float(self.offset.mean()))
-        return beta if self.law.size is None else np.append(beta, u)
+        return beta if law.size is None else np.append(beta, u)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
         beta = theta[: self.X.shape[1]]
@@ -193,21 +182,18 @@ class LevelScoring(Scoring):
         return replace(self, X=self.X[at])
 
     @abstractmethod
-    def log_shares(self, theta: FloatArray) -> FloatArray:
-        """Log probability of each level at each row, (n, C)."""
-
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        known, place = _known_places(y)
-        return np.where(known, self.log_shares(theta)[np.arange(len(y)), place], np.nan)
+    def shares(self, theta: FloatArray) -> FloatArray:
+        """Probability of each level at each row, (n, C)."""
 
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        below = np.exp(self.log_shares(theta)).cumsum(axis=1)[:, :-1]
+        below = self.shares(theta).cumsum(axis=1)[:, :-1]
         return np.asarray((rng.random((len(below), 1)) >= below).sum(axis=1).astype(np.float64))
 
 
-def _known_places(y: FloatArray) -> tuple[BoolArray, IntArray]:
-    known = np.isfinite(y)
-    return known, np.where(known, y, 0).astype(np.intp)
+def _noisy_shares(noisy_counts: NoisyCounts, n_levels: int, noise_sd: float) -> FloatArray:
+    """Shares (C,) above 0 from noisy counts; one below the noise counts as half of the noise."""
+    kept = np.maximum(noisy_counts(_same, n_levels), max(noise_sd / 2, 0.5))
+    return np.asarray(kept / kept.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -223,14 +209,14 @@ class CategoricalScoring(LevelScoring):
     def linear(self) -> FloatArray:
         return np.asarray(np.repeat(self.X, len(self.levels) - 1, axis=1))
 
-    def log_shares(self, theta: FloatArray) -> FloatArray:
+    def shares(self, theta: FloatArray) -> FloatArray:
         eta = by_row(self.X, theta.reshape(self.X.shape[1], -1))
-        return np.asarray(special.log_softmax(np.hstack([np.zeros((len(eta), 1)), eta]), axis=1))
+        return np.asarray(special.softmax(np.hstack([np.zeros((len(eta), 1)), eta]), axis=1))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        shares = np.exp(self.log_shares(theta))[:, 1:]
         level = np.arange(1, len(self.levels))
-        beyond = np.where(np.isfinite(y)[:, None], y[:, None] == level, np.nan) - shares
+        of_level = np.where(np.isfinite(y)[:, None], y[:, None] == level, np.nan)
+        beyond = of_level - self.shares(theta)[:, 1:]
         return np.asarray((self.X[:, :, None] * beyond[:, None, :]).reshape(len(y), -1))
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -240,18 +226,12 @@ class CategoricalScoring(LevelScoring):
         return -precision @ theta, precision
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        shares = _noisy_shares(noisy_counts(_as_it_is, len(self.levels)), noise_sd)
+        shares = _noisy_shares(noisy_counts, len(self.levels), noise_sd)
         columns = [intercept_of(self.X, float(eta)) for eta in np.log(shares[1:] / shares[0])]
         return np.column_stack(columns).ravel()
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
         return {"beta": theta.reshape(1, self.X.shape[1], -1)}
-
-
-def _noisy_shares(counts: FloatArray, noise_sd: float) -> FloatArray:
-    """Shares (C,) above 0 from noisy counts; one below the noise counts as half of the noise."""
-    kept = np.maximum(counts, max(noise_sd / 2, 0.5))
-    return np.asarray(kept / kept.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -281,15 +261,14 @@ class OrdinalScoring(LevelScoring):
         """P(y < k) for k = 0, ..., C at each row, (n, C + 1)."""
         eta = by_row(self.X[:, 1:], theta[len(self.levels) - 1 :])
         inner = expit(self._thresholds(theta)[0] - eta[:, None])
-        ends = np.zeros((len(eta), 1)), np.ones((len(eta), 1))
-        return np.hstack([ends[0], inner, ends[1]])
+        return np.pad(inner, ((0, 0), (1, 1)), constant_values=(0.0, 1.0))
 
-    def log_shares(self, theta: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):
-            return np.log(np.diff(self._below(theta)))
+    def shares(self, theta: FloatArray) -> FloatArray:
+        return np.asarray(np.diff(self._below(theta)))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        known, place = _known_places(y)
+        known = np.isfinite(y)
+        place = np.where(known, y, 0).astype(np.intp)
         below, row = self._below(theta), np.arange(len(y))
         low, high = below[row, place], below[row, place + 1]
         with np.errstate(all="ignore"):
@@ -313,7 +292,7 @@ class OrdinalScoring(LevelScoring):
         return gradient, precision
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        shares = _noisy_shares(noisy_counts(_as_it_is, len(self.levels)), noise_sd)
+        shares = _noisy_shares(noisy_counts, len(self.levels), noise_sd)
         thresholds = logit(shares.cumsum()[:-1])
         gaps = np.log(np.maximum(np.diff(thresholds), 1e-3))
         return np.concatenate([thresholds[:1], gaps, np.zeros(self.X.shape[1] - 1)])
@@ -355,12 +334,6 @@ class BlockScoring(Scoring):
             stacked.append(np.where(reached, scoring.scores(at, outcome), 0.0))
         return np.hstack(stacked)
 
-    def log_lik(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        total = np.zeros(len(y))
-        for (_, scoring, at), outcome in zip(self.blocks_at(theta), y.T, strict=True):
-            total += np.where(np.isfinite(outcome), scoring.log_lik(at, outcome), 0.0)
-        return total
-
     def simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         blocks = self.blocks_at(theta)
         drawn = np.column_stack([scoring.simulate(at, rng) for _, scoring, at in blocks])
@@ -381,14 +354,12 @@ class BlockScoring(Scoring):
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
         starts = []
-        for place, (_, scoring) in enumerate(self.blocks):
+        for block, (_, scoring) in enumerate(self.blocks):
 
-            def of_block(
-                bin_of: Callable[[FloatArray], FloatArray], n_bins: int, place: int = place
-            ) -> FloatArray:
-                return noisy_counts(partial(_in_block, place=place, bin_of=bin_of), n_bins)
+            def counts_of(bin_of: BinOf, n_bins: int, block: int = block) -> FloatArray:
+                return noisy_counts(partial(_of_block, block=block, bin_of=bin_of), n_bins)
 
-            starts.append(scoring.start(of_block, noise_sd))
+            starts.append(scoring.start(counts_of, noise_sd))
         return np.concatenate(starts)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:

@@ -222,12 +222,7 @@ class BoundStanModel(BoundModel):
         return (self.model.outcome,)
 
     @property
-    def predictors(self) -> tuple[str, ...]:
-        weights = () if self.survey is None else (self.survey.column,)
-        return tuple(dict.fromkeys((*self._reads, *weights)))
-
-    @property
-    def _reads(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         coded = () if self.design is None else self.design.predictors
         return (*coded, *self.model.predictors)
 
@@ -242,8 +237,7 @@ class BoundStanModel(BoundModel):
     @property
     def data_dependent(self) -> tuple[str, ...]:
         terms = () if self.design is None else self.design.data_dependent
-        weights = () if self.survey is None else self.survey.data_dependent
-        return (*terms, "the data of the Stan program", *weights)
+        return (*terms, "the data of the Stan program", *super().data_dependent)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -275,7 +269,7 @@ class BoundStanModel(BoundModel):
         """Data block under weights `alpha`, one for all or (n,), from the bound table or another
         with the same rows."""
         table = self.table if table is None else table
-        shown = table[[*dict.fromkeys(self._reads), self.model.outcome]].reset_index(drop=True)
+        shown = table[[*dict.fromkeys(self.reads), self.model.outcome]].reset_index(drop=True)
         declared = declared_names(self.program, "data")
         available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
         if self.design is not None:

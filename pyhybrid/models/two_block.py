@@ -26,12 +26,8 @@ from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
-from pyhybrid.models.families.regression import (
-    BoundRegression,
-    Positions,
-    RegressionModel,
-)
-from pyhybrid.models.formula.design import Matrix, check_formulas
+from pyhybrid.models.families.regression import BoundRegression, RegressionModel
+from pyhybrid.models.formula.design import Matrix, Positions, check_formulas
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
@@ -100,28 +96,27 @@ class BlockModel(RegressionModel):
         if check_flag(self.zeros, "zeros") and isinstance(self, LeveledModel):
             raise InvalidInput(f"zeros=True is for amounts and counts: found {self.name}")
 
-    def describe(self) -> dict[str, Any]:
-        blocks = {name: True for name in ("zeros", "missing") if getattr(self, name)}
-        return {**super().describe(), **blocks}
-
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         forms = super().forms(df)
         return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
 
+    @property
+    def block_names(self) -> tuple[str, ...]:
+        """Names of the blocks beside that of the values, in the order in which they are asked."""
+        return ("missing",) * self.missing + ("zero",) * self.zeros
+
     def scoring(self, matrix: Matrix) -> Scoring:
-        names = [name for name in ("missing", "zeros") if getattr(self, name)]
         values: Scoring = self.scoring_of_values(matrix)
-        if not names:
+        if not self.block_names:
             return values
         indicator = Indicator(self.formula).scoring_of_values(matrix)
-        blocks = [(name.removesuffix("s"), indicator) for name in names]
+        blocks = [(name, indicator) for name in self.block_names]
         return BlockScoring(blocks=(*blocks, ("value", values)))
 
     @property
-    def modeled(self) -> tuple[str, ...]:
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a charge states of the blocks beside that of the values."""
-        named = {"missing": self.missing, "0": self.zeros}
-        what = " or ".join(name for name, given in named.items() if given)
+        what = " or ".join(self.block_names).replace("zero", "0")
         outcome = sides_of(self.formula)[0]
         said = f"Whether a value of {outcome} is {what} was modeled, too, and the charge covers it."
         return (said,) if what else ()
@@ -130,15 +125,14 @@ class BlockModel(RegressionModel):
         """As of other models; of one in blocks (n, B), NaN in blocks that a record does not reach,
         and in all of them for what the model does not take."""
         values = super().outcome_numbers(column)
-        if not (self.zeros or self.missing):
+        if not self.block_names:
             return values
-        missing = column.isna().to_numpy(dtype=bool) & self.missing
-        zero = (numbers_in(column) == 0) & self.zeros
-        blocks, left = list[FloatArray](), missing | zero | np.isfinite(values)
-        for named, yes in ((self.missing, missing), (self.zeros, zero)):
-            if named:
-                blocks.append(np.where(left, yes, np.nan))
-                left = left & ~yes
+        yes_of = {"missing": column.isna().to_numpy(dtype=bool), "zero": numbers_in(column) == 0}
+        chosen = [yes_of[name] for name in self.block_names]
+        blocks, left = list[FloatArray](), np.any([*chosen, np.isfinite(values)], axis=0)
+        for yes in chosen:
+            blocks.append(np.where(left, yes, np.nan))
+            left = left & ~yes
         return np.column_stack([*blocks, np.where(left, values, np.nan)])
 
     @property
@@ -147,31 +141,21 @@ class BlockModel(RegressionModel):
         return replace(form, missing=True) if self.missing else form
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
-        if not (self.zeros or self.missing):
+        if not self.block_names:
             return self.bind_at(df)
         check_formulas(df, [self.formula])
         outcome = sides_of(self.formula)[0]
-        column = df[outcome]
-        at, blocks = np.arange(len(df)), list[Block]()
-        if self.missing:
-            blocks.append(_indicator(self.formula, df, "missing", at, column.isna()))
-            at = at[column.notna().to_numpy(dtype=bool)]
-        if self.zeros:
-            if not is_number(column):
-                raise InvalidInput(
-                    f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}"
-                )
-            blocks.append(_indicator(self.formula, df, "zero", at, column == 0))
-            at = at[(column.iloc[at] != 0).to_numpy(dtype=bool)]
+        column, at, blocks = df[outcome], np.arange(len(df)), list[Block]()
+        if self.zeros and not is_number(column):
+            raise InvalidInput(f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}")
+        for name in self.block_names:
+            yes = column.isna() if name == "missing" else column == 0
+            decision = yes.to_numpy(dtype=bool, na_value=False)
+            indicator = Indicator(self.formula).bind_at(with_columns(df, {outcome: decision}), at)
+            blocks.append(Block(name=name, bound=indicator, at=at))
+            at = at[~decision[at]]
         value = Block(name="value", bound=self.bind_at(df, at), at=at)
         return BoundBlocks(model=self, table=df, blocks=(*blocks, value))
-
-
-def _indicator(formula: str, df: pd.DataFrame, name: str, at: Positions, yes: pd.Series) -> Block:
-    """The block that says which of the records at `at` (k,) are `yes` (n,)."""
-    outcome = sides_of(formula)[0]
-    decided = with_columns(df, {outcome: yes.to_numpy(dtype=bool, na_value=False)})
-    return Block(name=name, bound=Indicator(formula).bind_at(decided, at), at=at)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -213,8 +197,8 @@ class BoundBlocks(BoundModel):
         return self.value.synthesized
 
     @property
-    def predictors(self) -> tuple[str, ...]:
-        return self.value.predictors
+    def reads(self) -> tuple[str, ...]:
+        return self.value.reads
 
     @property
     def advice(self) -> str:  # type: ignore[override]
@@ -238,10 +222,10 @@ class BoundBlocks(BoundModel):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        (name,), ends = self.synthesized, self.value.model.declared_support
-        if ends is not None and self.model.zeros:
-            ends = min(ends[0], 0.0), max(ends[1], 0.0)
-        return (*self.model.modeled, *support_said(name, ends), *super().assumptions)
+        low, high = self.value.model.ends
+        ends = (min(low, 0.0), max(high, 0.0)) if self.model.zeros else (low, high)
+        said = support_said(self.synthesized[0], ends)
+        return (*self.model.assumptions, *said, *super().assumptions)
 
     @cached_property
     def decimals(self) -> int | None:
@@ -269,20 +253,18 @@ class BoundBlocks(BoundModel):
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         """The sum over the blocks that a record reaches, (S, b) at a time."""
-        parameters = {
-            b.name: {n: draws.flat(f"{n}_{b.name}") for n in b.bound.likelihood_parameters}
-            for b in self.blocks
-        }
+        draws_of = {b.name: b.draws_of(draws) for b in self.blocks}
         size = max(1, BLOCK_ELEMENTS // draws.n_draws)
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
             total = np.zeros((draws.n_draws, first.size))
             for block in self.blocks:
-                place = block.place_of[first]
-                here = place >= 0
-                rows, column = np.unique(block.bound.row_of[place[here]], return_inverse=True)
+                reached = block.place_of[first] >= 0
+                row_of = block.bound.row_of[block.place_of[first][reached]]
+                rows, column = np.unique(row_of, return_inverse=True)
                 if rows.size:
-                    total[:, here] += block.bound.terms(parameters[block.name], rows)[:, column]
+                    terms = np.hstack([*block.bound.terms(draws_of[block.name], rows)])
+                    total[:, reached] += terms[:, column]
             yield total
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
@@ -306,12 +288,11 @@ class BoundBlocks(BoundModel):
             yes = block.bound.drawn(block.draws_of(draws), draw, rng, matrix, at) == 1
             values[at[yes]] = VALUE_OF[block.name]
             at = at[~yes]
-        of_value, like = self.blocks[-1].draws_of(draws), self.table[self.synthesized[0]]
         if at.size:
-            matrix = self.value.design.recoded(table)
-            apart = 0.0 if self.model.zeros else None
-            values[at] = self.value.drawn(of_value, draw, rng, matrix, at, apart=apart)
-        there = ~np.isnan(values)
+            apart, matrix = 0.0 if self.model.zeros else None, self.value.design.recoded(table)
+            of_value = self.blocks[-1].draws_of(draws)
+            values[at] = self.value.drawn(of_value, draw, rng, matrix, at, apart)
+        there, like = ~np.isnan(values), self.table[self.synthesized[0]]
         if there.all():
             return self.value.released(values, like).to_frame()
         return with_missing(self.value.released(values[there], like[there]), there, like).to_frame()

@@ -8,16 +8,20 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_finite, check_positive
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import refuse_outside, refuse_rows
-from pyhybrid.models.formula.design import Design
+from pyhybrid.models.families.regression import Rules
 from pyhybrid.models.laws import GammaLaw, Law
 from pyhybrid.models.two_block import BlockModel
+
+
+def within(y: FloatArray, low: float, high: float) -> tuple[str, BoolArray]:
+    """The rule that outcomes lie between inclusive ends."""
+    rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
+    return rule, np.asarray((y < low) | (y > high))
 
 
 @dataclass(frozen=True)
@@ -73,34 +77,30 @@ class AmountModel(BlockModel):
         """t, see `pyhybrid.models.columns.support`."""
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> tuple[float, float]:  # type: ignore[override]
         """Lower and upper end, infinite where there is none."""
         low = -math.inf if self.lower is None else self.lower
         return low, math.inf if self.upper is None else self.upper
 
     @property
-    def declared_support(self) -> tuple[float, float] | None:
-        return None if self.lower is None and self.upper is None else self.ends
+    def density(self) -> str:
+        """What log densities are of."""
+        return f"of y / {self.unit:g}"
 
     def describe(self) -> dict[str, Any]:
-        ends = {"lower": self.lower, "upper": self.upper}
-        given = {name: end for name, end in ends.items() if end is not None}
-        return {**super().describe(), "unit": self.unit, "decimals": self.decimals, **given}
-
-    def support(self, dtype: Any) -> tuple[float, float]:
-        low, high = super().support(dtype)
-        return max(low, self.ends[0]), min(high, self.ends[1])
+        return {**super().describe(), "density": self.density}
 
     def takes(self, y: FloatArray) -> BoolArray:
         known = super().takes(y) & (np.abs(y) <= LARGEST)
         return known & (y > 0) if self.scale.positive else known
 
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        rules = [(f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(design.y) > LARGEST)]
-        if self.scale.positive:
-            rules.append((self.above_zero, design.y <= 0))
-        refuse_rows(design, index, rules)
-        refuse_outside(design, index, self.ends)
+    def rules(self, y: FloatArray) -> Rules:
+        positive = [(self.above_zero, y <= 0)] if self.scale.positive else []
+        return (
+            (f"be at most {LARGEST:.0f} in size: {{}} is larger", np.abs(y) > LARGEST),
+            *positive,
+            within(y, *self.ends),
+        )
 
     def to_support(self, y: FloatArray) -> FloatArray:
         return self.scale.forward(y / self.unit)
@@ -154,10 +154,12 @@ class TransformedModel(AmountModel):
     def scale(self) -> Transform:
         return TRANSFORMS[self.transform]
 
-    def describe(self) -> dict[str, Any]:
-        density = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
-        settings = {"transform": self.transform, "min_sd": self.min_sd, "density": density}
-        return {**super().describe(), **settings}
+    @property
+    def density(self) -> str:
+        return f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {**super().shape_data(data), "min_sd": float(self.min_sd)}
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,3 @@ class Gamma(LinearModel, AmountModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
     law: ClassVar[Law] = GammaLaw()
     scale: ClassVar[Transform] = Transform(forward=np.positive, inverse=np.positive, positive=True)
-
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "prior": self.prior, "density": f"of y / {self.unit:g}"}

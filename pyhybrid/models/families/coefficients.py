@@ -22,31 +22,49 @@ stan/negative_binomial.stan.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.engines.base import FirstTry
-from pyhybrid.models.base import ReleasedByMechanism
+from pyhybrid.engines.base import Draws, FirstTry
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
-from pyhybrid.models.formula.design import INTERCEPT, Matrix
-from pyhybrid.models.grid import GridForm, PoissonForm
+from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
+from pyhybrid.models.grid import Axis, GridForm
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
 
 PRIORS = ("published", "normal")
 """Priors on the coefficients, see `LinearModel`."""
-NORMAL_ACCEPTANCE = 0.7
-"""Acceptance rate of first tries under the normal prior, see `SamplerSettings.standardized`."""
-_PUBLISHED_ACCEPTANCE = 0.8  # at 0.7 it happens that scales of few records' levels mix slowly
 _MANY_COLUMNS = 25  # at 20 and 1,000 records it is still slower
 
 
 @dataclass(frozen=True)
-class LinearModel(ReleasedByMechanism, RegressionModel):
+class ScaledModel(RegressionModel):
+    """A regression with normal priors on the coefficients; see `LinearModel`."""
+
+    _: KW_ONLY
+    prior_scale: float = 2.5
+    prior_scale_intercept: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive(self.prior_scale, "prior_scale")
+        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+
+    def prior_scales(self, matrix: Matrix) -> FloatArray:
+        """Standard deviations of the prior for the columns of a design, shape (K,)."""
+        return np.where(matrix.has_no_slope, self.prior_scale_intercept, self.prior_scale)
+
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        return {"prior_scale": self.prior_scales(design)}
+
+
+@dataclass(frozen=True)
+class LinearModel(ScaledModel):
     """A regression through a linear predictor, whose coefficients have one of two priors.
 
     Parameters
@@ -70,91 +88,72 @@ class LinearModel(ReleasedByMechanism, RegressionModel):
 
     _: KW_ONLY
     prior: str = "published"
-    prior_scale: float = 2.5
-    prior_scale_intercept: float = 10.0
-    grid: ClassVar[type[PoissonForm] | None] = None
+    grid_axes: ClassVar[tuple[Axis, ...]] = ()
+    """Axes of a grid that suit every data set with an intercept alone, if coarsely."""
     grid_priors: ClassVar[tuple[str, ...]] = ("published",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.prior, "prior", PRIORS)
-        check_positive(self.prior_scale, "prior_scale")
-        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; the prior's where it is not the published one."""
-        names = ("prior", "prior_scale", "prior_scale_intercept")
-        prior = {name: getattr(self, name) for name in names} if self.prior == "normal" else {}
-        return {**super().describe(), **prior}
-
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        """`grid`, with an intercept alone, under one of `grid_priors`."""
-        if self.grid is None or columns != (INTERCEPT,) or self.prior not in self.grid_priors:
-            return None
-        return self.grid(prior_sd=self.intercept_prior_sd)
-
-    @property
-    def any_rank(self) -> bool:
-        """True under the normal prior, which identifies coefficients that the data do not."""
-        return self.prior == "normal"
-
-    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
-        """Under the normal prior all is nearly standard normal; under the published one all but a
-        lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
-        more the data tell, and the metric is adapted."""
-        if columns == (INTERCEPT,) and self.prior == "published":
-            return None
-        if self.prior == "normal":
-            return FirstTry(acceptance=NORMAL_ACCEPTANCE)
-        many = len(columns) >= _MANY_COLUMNS
-        metric = "adapted" if many else "unit"
-        return FirstTry(acceptance=_PUBLISHED_ACCEPTANCE, metric=metric)
-
-    @property
-    def intercept_prior_sd(self) -> float | None:
-        """Standard deviation of the intercept's normal prior; None under the published prior."""
-        return self.prior_scale_intercept if self.prior == "normal" else None
-
-    @property
-    def monitored_parameters(self) -> tuple[str, ...]:
-        return (*self.parameters, *(("sigma_beta",) if self.prior == "published" else ()))
-
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        scales = prior_scales(design, self.prior_scale, self.prior_scale_intercept)
-        return {
-            "normal_prior": int(self.prior == "normal"),
-            "prior_scale": scales,
-        }
+        """Public settings; scales of the prior where it is normal."""
+        settings = super().describe()
+        unused = ("prior_scale", "prior_scale_intercept") if self.prior == "published" else ()
+        return {name: value for name, value in settings.items() if name not in unused}
 
     @property
     @abstractmethod
     def law(self) -> Law:
         """Density, slopes and draws by the linear predictor."""
 
-    def _size(self, parameters: Parameters) -> FloatArray | float:
-        return 1.0 if self.law.size is None else parameters[self.law.size]
+    @property
+    def any_rank(self) -> bool:  # type: ignore[override]
+        """True under the normal prior, which identifies coefficients that the data do not."""
+        return self.prior == "normal"
 
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One replicate, shape (n,), at linear predictors eta (n,) of one draw."""
-        return self.law.draw(eta, float(self._size(parameters)), rng)
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """With an intercept alone, under one of `grid_priors`."""
+        if not self.grid_axes or columns != (INTERCEPT,) or self.prior not in self.grid_priors:
+            return None
+        sd = self.prior_scale_intercept if self.prior == "normal" else None
+        return GridForm(law=self.law, axes=self.grid_axes, prior_sd=sd)
+
+    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+        """Under the normal prior all is nearly standard normal; under the published one all but a
+        lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
+        more the data tell, and the metric is adapted."""
+        if self.prior == "normal":
+            return FirstTry(acceptance=0.7)
+        if columns == (INTERCEPT,):
+            return None
+        metric = "adapted" if len(columns) >= _MANY_COLUMNS else "unit"
+        # at 0.7 it happens that scales of few records' levels mix slowly
+        return FirstTry(acceptance=0.8, metric=metric)
+
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        return {"normal_prior": int(self.prior == "normal"), **super().prior_data(design)}
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
-        size = np.reshape(self._size(at), (-1, 1))
+        size = 1.0 if self.law.size is None else at[self.law.size][:, None]
         return self.law.log_density(y, at["beta"] @ X.T + offset, size)
 
     def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
-        return self.draw(at, X @ at["beta"] + offset, rng)
+        size = 1.0 if self.law.size is None else float(at[self.law.size])
+        return self.law.draw(X @ at["beta"] + offset, size, rng)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
         return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
         return LinearScoring(
-            law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns, prior_sd=scales
-        )
+            law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns,
+            prior_sd=self.prior_scales(matrix),
+        )  # fmt: skip
 
-
-def prior_scales(design: Matrix, scale: float, intercept: float) -> FloatArray:
-    """Standard deviations of the normal prior for the columns of a design, shape (K,)."""
-    return np.where(design.has_no_slope, intercept, scale)
+    def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
+        """Parameters of the likelihood, and the published prior's scales of the coefficients."""
+        scales = ("sigma_beta",) if self.prior == "published" else ()
+        return {name: draws.variables[name] for name in (*self.parameters, *scales)}

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count
+from pyhybrid.core.checks import BoolArray, FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Parameters, refuse_rows
-from pyhybrid.models.formula.design import Design
-from pyhybrid.models.grid import NegativeBinomialForm, PoissonForm
+from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
+from pyhybrid.models.grid import Axis
 from pyhybrid.models.laws import LARGEST_ETA, Law, NegativeBinomialLaw, PoissonLaw
 from pyhybrid.models.two_block import BlockModel
 
@@ -49,37 +46,28 @@ class CountModel(BlockModel, LinearModel):
                 f"upper must be above lower: found {self.upper:g} and {self.lower:g}"
             )
 
-    def describe(self) -> dict[str, Any]:
-        given = {"lower": self.lower, "upper": self.upper}
-        return {**super().describe(), **(given if given != {"lower": 0, "upper": None} else {})}
-
     @property
-    def declared_support(self) -> tuple[float, float] | None:
-        if self.upper is None and self.lower == 0:
-            return None
-        return self.lower, math.inf if self.upper is None else self.upper
+    def ends(self) -> tuple[float, float]:  # type: ignore[override]
+        """Declared ends; counts lie above 0 without being declared so."""
+        return self.lower or -math.inf, math.inf if self.upper is None else self.upper
 
-    def support(self, dtype: Any) -> tuple[float, float]:
-        low, high = super().support(dtype)
-        return max(low, self.lower), high if self.upper is None else min(high, self.upper)
+    def takes(self, y: FloatArray) -> BoolArray:
+        whole = (y >= 0) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
+        return np.asarray(super().takes(y) & whole)
 
-    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
-        return np.asarray(super().takes(y) & (y == np.floor(y)) & (y <= _LARGEST_COUNT))
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
+    def rules(self, y: FloatArray) -> Rules:
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)
-        rules = (
-            ("be a count >= 0: {} is negative", design.y < 0),
-            ("be a whole number: {} is not", design.y != np.floor(design.y)),
-            (f"be at least {self.lower:g}: {{}} is smaller; give lower", design.y < self.lower),
-            (f"be at most {largest:.0f}: {{}} is larger", design.y > largest),
+        return (
+            ("be a count >= 0: {} is negative", y < 0),
+            ("be a whole number: {} is not", y != np.floor(y)),
+            (f"be at least {self.lower:g}: {{}} is smaller; give lower", y < self.lower),
+            (f"be at most {largest:.0f}: {{}} is larger", y > largest),
         )
-        refuse_rows(design, index, rules)
 
-    def draw(self, parameters: Parameters, eta: FloatArray, rng: np.random.Generator) -> FloatArray:
-        if eta.max(initial=0.0) > LARGEST_ETA:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        if (X @ at["beta"] + offset).max(initial=0.0) > LARGEST_ETA:
             raise SamplingError("no replicate can be drawn: the mean is out of range")
-        return super().draw(parameters, eta, rng)
+        return super().draw_outcome(at, X, offset, rng)
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,9 @@ class Poisson(CountModel):
     [S22] sec. 4.4; prior of [V25] supplement 2.
     """
 
-    grid: ClassVar[type[PoissonForm] | None] = PoissonForm
+    grid_axes: ClassVar[tuple[Axis, ...]] = (
+        Axis(name="log_mean", lower=-10, upper=15, size=100_000),
+    )
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
     law: ClassVar[Law] = PoissonLaw()
@@ -129,7 +119,10 @@ class NegativeBinomial(CountModel):
     [V25] supplement 2.
     """
 
-    grid: ClassVar[type[PoissonForm] | None] = NegativeBinomialForm
+    grid_axes: ClassVar[tuple[Axis, ...]] = (
+        Axis(name="log_mean", lower=-6, upper=9, size=1250),
+        Axis(name="log_reciprocal_phi", lower=-8, upper=4, size=800),
+    )
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
     law: ClassVar[Law] = NegativeBinomialLaw()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,85 +10,23 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from pyhybrid.core.checks import FloatArray, check_positive
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.core.rows import Rows, distinct_rows
-from pyhybrid.engines.base import Draws
-from pyhybrid.models.columns.form import (
-    OutcomeLevels,
-    check_levels_given,
-)
-from pyhybrid.models.families.bernoulli import BoundLevels, Indicator, LeveledModel
-from pyhybrid.models.families.coefficients import prior_scales
-from pyhybrid.models.families.regression import (
-    Hints,
-    Offset,
-    Parameters,
-    Positions,
-    Rng,
-)
+from pyhybrid.core.rows import distinct_rows
+from pyhybrid.models.base import BLOCK_ELEMENTS
+from pyhybrid.models.columns.form import OutcomeLevels, check_levels_given
+from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
+from pyhybrid.models.families.coefficients import ScaledModel
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.models.laws import log_of_levels
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
-_BLOCK_ELEMENTS = 4_000_000
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundManyLevels(BoundLevels):
-    """A model of any number of levels joined to a table; rows are in order of their predictors."""
-
-    @property
-    def n_levels(self) -> int:
-        """Number of levels C."""
-        return len(self.levels.values)
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Distinct rows, those of the same predictors together."""
-        return self._in_order(super().rows)
-
-    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
-        return self._in_order(super().stan_rows(alpha, unit))
-
-    def _in_order(self, rows: Rows) -> Rows:
-        order = np.argsort(distinct_rows(self.design.X[rows.first]).row_of, kind="stable")
-        return Rows(
-            first=rows.first[order],
-            row_of=np.argsort(order)[rows.row_of],
-            frequency=rows.frequency[order],
-        )
-
-    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["offsets"]
-        return {**super()._shaped(data), "n_levels": self.n_levels}
-
-    def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
-        return y.astype(np.int64) + 1
-
-    def _start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
-    ) -> dict[str, Any]:
-        """From the weights of the levels (d, C) by distinct predictors."""
-        designs = distinct_rows(X)
-        counts = np.zeros((designs.first.size, self.n_levels))
-        np.add.at(counts, (designs.row_of, y.astype(np.intp)), weight)
-        return self.model.start(counts, X[designs.first], weight, offset)
-
-    def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        parameters = {name: draws.flat(name) for name in self.model.parameters}
-        X = self.design.X[self.rows.first]
-        starts = np.flatnonzero(np.append(True, (X[1:] != X[:-1]).any(axis=1)))
-        size = max(1, _BLOCK_ELEMENTS // (draws.n_draws * self.n_levels))
-        ends = [*starts[size::size], len(X)]
-        for start, end in zip(starts[::size], ends, strict=True):
-            yield self.terms(parameters, slice(start, end))
-
 
 @dataclass(frozen=True)
-class LevelModel(BlockModel, LeveledModel):
+class LevelModel(BlockModel, LeveledModel, ScaledModel):
     """A regression of an outcome with any number of levels, under normal priors.
 
     Parameters
@@ -106,33 +42,16 @@ class LevelModel(BlockModel, LeveledModel):
         Standard deviations of the normal priors; see the model. Public, never read from the data.
     """
 
-    _: KW_ONLY
-    prior_scale: float = 2.5
-    prior_scale_intercept: float = 10.0
-    bound_type: ClassVar[type[BoundLevels]] = BoundManyLevels
+    many_levels: ClassVar[bool] = True
+    any_rank: ClassVar[bool] = True
+    """The prior identifies coefficients that the data do not."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "levels", check_levels_given(self.levels))
-        check_positive(self.prior_scale, "prior_scale")
-        check_positive(self.prior_scale_intercept, "prior_scale_intercept")
+    def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
+        return y.astype(np.int64) + 1
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            **super().describe(),
-            "levels": None if self.levels is None else list(self.levels),
-            "prior_scale": self.prior_scale,
-            "prior_scale_intercept": self.prior_scale_intercept,
-        }
-
-    @property
-    def any_rank(self) -> bool:
-        """True: the prior identifies coefficients that the data do not."""
-        return True
-
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        scales = prior_scales(design, self.prior_scale, self.prior_scale_intercept)
-        return {"prior_scale": scales}
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        del data["offsets"]
+        return data
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         if design.has_offset:
@@ -143,10 +62,17 @@ class LevelModel(BlockModel, LeveledModel):
         check_levels_given(levels.values)
         return levels
 
-    def scales_of(self, X: FloatArray) -> FloatArray:
-        """Standard deviations of the prior, shape (K,); the intercept's for a column of ones."""
-        plain = np.full(X.shape[1], self.prior_scale)
-        return np.where((X == 1).all(axis=0), self.prior_scale_intercept, plain)
+    def _by_level(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights of the levels (d, C) by distinct predictors (d, K), and the prior's scales (K,),
+        the intercept's for a column of ones."""
+        rows = distinct_rows(X)
+        counts = np.zeros((rows.first.size, n_levels))
+        np.add.at(counts, (rows.row_of, y.astype(np.intp)), weight)
+        ones = (X == 1).all(axis=0)
+        scales = np.where(ones, self.prior_scale_intercept, self.prior_scale)
+        return counts, X[rows.first], scales
 
 
 @dataclass(frozen=True)
@@ -219,11 +145,10 @@ class Categorical(LevelModel):
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
-        levels = tuple(str(level) for level in self._declared)
         return CategoricalScoring(
-            X=matrix.X, columns=matrix.columns, levels=levels, prior_sd=scales
-        )
+            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            prior_sd=self.prior_scales(matrix),
+        )  # fmt: skip
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         rows = distinct_rows(X)
@@ -234,25 +159,21 @@ class Categorical(LevelModel):
 
     def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         drawn, places = rng.random((X.shape[0],)), np.empty(X.shape[0])
-        for rows in _blocks(X.shape[0], at["beta"].shape[1] + 1):
+        size = max(1, BLOCK_ELEMENTS // (at["beta"].shape[1] + 1))
+        for rows in (slice(start, start + size) for start in range(0, X.shape[0], size)):
             below = softmax(_with_first(X[rows] @ at["beta"]), axis=1).cumsum(axis=1)
             places[rows] = (drawn[rows, None] >= below[:, :-1]).sum(axis=1)
         return places
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
-        return dict(start_of_levels(y, X, self.scales_of(X)))
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
+        return dict(start_of_levels(*self._by_level(y, X, weight, n_levels)))
 
 
 def _with_first(eta: FloatArray) -> FloatArray:
     """Linear predictors (..., C) with the 0 of the first level."""
     return np.concatenate([np.zeros((*eta.shape[:-1], 1)), eta], axis=-1)
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of n rows that take no more than some million numbers of `width` each."""
-    size = max(1, _BLOCK_ELEMENTS // width)
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
 
 
 @dataclass(frozen=True)
@@ -313,10 +234,9 @@ class Ordinal(LevelModel):
         return levels
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        scales = prior_scales(matrix, self.prior_scale, self.prior_scale_intercept)
         return OrdinalScoring(
             X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
-            prior_sd=scales[1:], prior_sd_thresholds=self.prior_scale_intercept,
+            prior_sd=self.prior_scales(matrix)[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
@@ -330,5 +250,7 @@ class Ordinal(LevelModel):
         threshold = at["threshold"] - at["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
-        return dict(start_of_ordered(y, X, self.scales_of(X)))
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
+        return dict(start_of_ordered(*self._by_level(y, X, weight, n_levels)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from pyhybrid.models.families.amounts import TransformedModel
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import Hints, Offset
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.grid import GridForm, NormalForm, PoissonForm
+from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law, NormalLaw
 
@@ -44,7 +44,10 @@ class NormalRegression(LinearModel, TransformedModel):
     [S22] appendix B, with one component.
     """
 
-    grid: ClassVar[type[PoissonForm] | None] = NormalForm
+    grid_axes: ClassVar[tuple[Axis, ...]] = (
+        Axis(name="mean", lower=-25, upper=25, size=1250),
+        Axis(name="log_sd", lower=-8, upper=5, size=800),
+    )
     program_name: ClassVar[str] = "normal_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "sigma")
 
@@ -65,21 +68,16 @@ class NormalRegression(LinearModel, TransformedModel):
         known = (math.inf, math.inf) if self.transform == "identity" else NormalLaw.start_sd
         return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        form = super().grid_form(columns)
-        return replace(form, min_sd=self.min_sd) if isinstance(form, NormalForm) else form
-
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
         mode = mode_of(self.law, y, X, weight, offset)
         return {**mode.hints(self.law, X), "near": mode.beta}
-
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, "min_sd": float(self.min_sd)}
 
     def advice(self, design: Design) -> str:
         """Values far from what the priors expect are pulled towards 0, or have several modes."""
         size = float(np.median(np.abs(design.y)))
-        expected = self.unit * (self.intercept_prior_sd or 1.0)
+        expected = self.unit * (1.0 if self.prior == "published" else self.prior_scale_intercept)
         if self.transform != "identity" or size <= _FAR_FROM_PRIOR * expected:
             return ""
         return (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -20,20 +20,11 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
-from pyhybrid.models.families.regression import (
-    BoundRegression,
-    Hints,
-    Offset,
-    Parameters,
-    Positions,
-    Rng,
-)
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
 from pyhybrid.models.formula.design import Design
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
 _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start with less
-_ROWS_MONITORED = (0.05, 0.5, 0.95)  # by their fitted mean
-_OUTCOMES_MONITORED = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)
 
 
 @dataclass(frozen=True)
@@ -73,10 +64,6 @@ class MixtureRegression(TransformedModel):
         super().__post_init__()
         check_count(self.n_components, "n_components")
 
-    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundMixture:
-        plain = super().bind_at(df, at)
-        return BoundMixture(model=self, table=plain.table, design=plain.design, at=at)
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         super().check_outcome(design, index)
         if self.n_components > design.y.size:
@@ -85,8 +72,13 @@ class MixtureRegression(TransformedModel):
                 f"found {self.n_components}"
             )
 
-    def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "n_components": self.n_components}
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        said = (
+            "All chains of the mixture start around one rough fit: modes of the posterior that "
+            "none of them reached are assumed to have no weight."
+        )
+        return () if self.n_components == 1 else (said,)
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         beta, sigma = at["beta"], at["sigma"]  # (S, K, C), (S, C)
@@ -106,7 +98,9 @@ class MixtureRegression(TransformedModel):
         noise = rng.standard_normal(X.shape[0])
         return np.asarray(mean + offset + at["sigma"][component] * noise)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
         fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
@@ -119,40 +113,20 @@ class MixtureRegression(TransformedModel):
             "spread_sigma": np.where(empty, 1.0, 1 / np.sqrt(2 * size + 2)),
             "center_ratio": np.where(empty, -_EMPTY - np.log(total), ratio[0]),
             "spread_ratio": np.where(empty, _EMPTY / 2, ratio[1]),
+            "n_components": self.n_components,
         }
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, "n_components": self.n_components, "min_sd": float(self.min_sd)}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class BoundMixture(BoundRegression):
-    """A mixture model joined to a table. Confidential."""
-
-    model: MixtureRegression
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        if self.model.n_components == 1:
-            return super().assumptions
-        return (
-            *super().assumptions,
-            "All chains of the mixture start around one rough fit: modes of the posterior that "
-            "none of them reached are assumed to have no weight.",
-        )
-
-    def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
+    def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels: seven
         quantiles of the outcome, less the offset, at the mean design and three records', chosen by
         their least-squares means. Shape (chains, draws, 28), nats."""
-        y, X = self.design.y - self.design.offset, self.design.X
-        points = np.quantile(y, _OUTCOMES_MONITORED)
+        y, X = design.y - design.offset, design.X
+        points = np.quantile(y, (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98))
         order = np.argsort(X @ np.linalg.lstsq(X, y, rcond=None)[0], kind="stable")
-        rows = [order[round(q * (order.size - 1))] for q in _ROWS_MONITORED]
-        parameters = {name: draws.flat(name) for name in self.model.parameters}
+        rows = [order[round(q * (order.size - 1))] for q in (0.05, 0.5, 0.95)]
+        at = {name: draws.flat(name) for name in self.parameters}
         densities = [
-            self.model.log_lik(parameters, points, x[None], 0)
-            for x in np.vstack([X.mean(axis=0), X[rows]])
+            self.log_lik(at, points, x[None], 0) for x in np.vstack([X.mean(axis=0), X[rows]])
         ]
         return {"log_density": np.hstack(densities).reshape(*draws.divergent.shape, -1)}
 

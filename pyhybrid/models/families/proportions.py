@@ -18,11 +18,12 @@ import pandas as pd
 from pyhybrid.core.checks import BoolArray, FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
+from pyhybrid.models.families.amounts import within
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, refuse_outside
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, Rules
 from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.grid import BetaForm
-from pyhybrid.models.initialization import mode_of, root_of_inverse
+from pyhybrid.models.grid import Axis, GridForm
+from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import BetaLaw, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
@@ -73,15 +74,11 @@ class ProportionModel(BlockModel):
         if self.decimals is not None:
             grid_ends(self.decimals, self.lower, self.upper)
 
-    def describe(self) -> dict[str, Any]:
-        scale = {"lower": self.lower, "upper": self.upper, "edge": self.edge}
-        return {**super().describe(), **scale, "decimals": self.decimals}
-
     def takes(self, y: FloatArray) -> BoolArray:
         return np.asarray((y >= self.lower) & (y <= self.upper))
 
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        refuse_outside(design, index, (self.lower, self.upper))
+    def rules(self, y: FloatArray) -> Rules:
+        return (within(y, self.lower, self.upper),)
 
     def to_support(self, y: FloatArray) -> FloatArray:
         unit = (y - self.lower) / (self.upper - self.lower)
@@ -129,8 +126,12 @@ class Beta(ProportionModel):
             prior_sd=np.ones(1), share=True,
         )  # fmt: skip
 
-    def grid_form(self, columns: tuple[str, ...]) -> BetaForm:
-        return BetaForm()
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm:
+        axes = (
+            Axis(name="logit_phi", lower=-8, upper=8, size=1250),
+            Axis(name="log_lambda", lower=-6, upper=10, size=800),
+        )
+        return GridForm(law=self.law, axes=axes, share=True)
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         phi, size = at["phi"][:, None], at["lambda"][:, None]
@@ -140,22 +141,18 @@ class Beta(ProportionModel):
         phi, size = at["phi"], at["lambda"]
         return rng.beta(size * phi, size * (1 - phi), size=X.shape[0])
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
         """The mode and a root of its covariance, and the sums that stand for the records."""
         mode = mode_of(self.law, y, X, weight, offset)
-
-        def gradient(u: FloatArray) -> FloatArray:
-            size = self.law.size_at(u[1])
-            by_eta, by_size = self.law.slopes(y, np.full(y.size, u[0]), size)
-            return np.array([weight @ by_eta, weight @ by_size * (size - self.law.floor)])
-
-        center = np.append(mode.beta, mode.u)
+        sd = 1 / np.sqrt(max(float(mode.curvature.sum()), 1e-3)), mode.sd_of_u
         return {
             "total_weight": float(weight.sum()),
             "sum_log": float(weight @ np.log(y)),
             "sum_log1m": float(weight @ np.log1p(-y)),
-            "center": center,
-            "factor": root_of_inverse(gradient, center),
+            "center": np.append(mode.beta, mode.u),
+            "factor": np.diag(sd),
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:

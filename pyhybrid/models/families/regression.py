@@ -4,15 +4,16 @@ Records that share outcome, predictors and weight count as one row with a freque
 density is unchanged, and for counts 10^6 records become a few hundred rows. A censored term is
 clipped per record, so a row contributes its frequency times the clipped term.
 
-A model of its own adds two functions of arrays (`log_lik` and `draw_outcome`, or `log_density` and
-`draw` of a linear predictor), a check of the outcome and the name of its Stan program.
+A family is the name of its Stan program and a law of a linear predictor (`log_density`, `draw`,
+`slopes`), or two functions of arrays (`log_lik`, `draw_outcome`), with rules for its outcome.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
 from pyhybrid.engines.programs import load_program, with_large_weights
-from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
+from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import (
     draw_within,
     in_form_of,
@@ -34,7 +35,7 @@ from pyhybrid.models.columns.support import (
     support_said,
 )
 from pyhybrid.models.families.published import check_program, published_data
-from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import GridForm
@@ -42,6 +43,14 @@ from pyhybrid.models.initialization import dispersed, starts_of
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows
 from pyhybrid.privacy.log_lik import LogLik
+
+Parameters = Mapping[str, FloatArray]
+Hints = dict[str, Any]
+Rng = np.random.Generator
+Offset = FloatArray | float
+"""Added to the linear predictor of each row."""
+Rules = Sequence[tuple[str, BoolArray]]
+"""What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
 
 
 def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
@@ -53,32 +62,36 @@ def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | No
     return rows
 
 
+def _by_predictors(rows: Rows, X: FloatArray) -> Rows:
+    """Rows in an order in which those of the same predictors X (n, K) are neighbors."""
+    order = np.argsort(distinct_rows(X[rows.first]).row_of, kind="stable")
+    return Rows(
+        first=rows.first[order],
+        row_of=np.argsort(order)[rows.row_of],
+        frequency=rows.frequency[order],
+    )
+
+
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
     """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
     none = np.zeros(chosen.size)
-    reference = none if cap is None or cap.reference is None else cap.reference[chosen]
-    unit = none.astype(np.int64) if cap is None or cap.unit is None else cap.unit[chosen] + 1
-    return {
-        "use_cap": int(cap is not None),
-        "cap_below": 0.0 if cap is None else cap.below,
-        "cap_above": 0.0 if cap is None else cap.above,
-        "reference": reference,
-        "n_units": 0 if cap is None else cap.n_units,
-        "unit": unit,
-        "n_frozen": 0,  # until they are appended
-        "farthest": 0.0 if cap is None else cap.farthest,
-        "steep": 0.0 if cap is None else cap.steep,
-    }
+    data = {"use_cap": int(cap is not None), "reference": none, "unit": none.astype(np.int64),
+            "n_frozen": 0}  # fmt: skip
+    numbers = {"cap_below": "below", "cap_above": "above", "farthest": "farthest", "steep": "steep"}
+    data |= {name: getattr(cap, field, 0.0) for name, field in numbers.items()}
+    data["n_units"] = getattr(cap, "n_units", 0)
+    if cap is not None and cap.reference is not None:
+        data["reference"] = cap.reference[chosen]
+    if cap is not None and cap.unit is not None:
+        data["unit"] = cap.unit[chosen] + 1
+    return data
 
 
-def with_frozen(
-    data: dict[str, Any], cap: Cap | None, outcome: Callable[[FloatArray], npt.NDArray[Any]]
+def _with_frozen(
+    data: dict[str, Any], frozen: FrozenRows, outcome: Callable[[FloatArray], npt.NDArray[Any]]
 ) -> dict[str, Any]:
-    """A data block with a cap's frozen rows, if it has any, after the records'; `outcome` makes
-    theirs (d,) as the program reads it."""
-    frozen = None if cap is None else cap.frozen
-    if frozen is None:
-        return data
+    """A data block with frozen rows after the records'; `outcome` makes theirs (d,) as the program
+    reads it."""
     after = {
         "y": outcome(frozen.y),
         "X": frozen.X,
@@ -88,9 +101,7 @@ def with_frozen(
         "reference": frozen.center,
         "unit": np.zeros(frozen.y.size, dtype=np.int64),
     }
-    longer = {
-        name: np.concatenate([data[name], frozen_values]) for name, frozen_values in after.items()
-    }
+    longer = {name: np.concatenate([data[name], values]) for name, values in after.items()}
     return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
 
 
@@ -102,48 +113,18 @@ def frozen_rows(
 ) -> FrozenRows:
     """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
     those with the same predictors are neighbors, as programs of many levels want them."""
-    places = np.arange(design.y.size) if chosen is None else chosen
-    table = np.column_stack([design.y, design.X, design.offset, alpha])[places]
-    rows = distinct_rows(table)
-    order = np.argsort(distinct_rows(design.X[places[rows.first]]).row_of, kind="stable")
-    first = places[rows.first[order]]
+    chosen = np.arange(design.y.size) if chosen is None else chosen
+    table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
+    rows = _by_predictors(distinct_rows(table), design.X[chosen])
+    first = chosen[rows.first]
     return FrozenRows(
-        y=design.y[first],
-        X=design.X[first],
-        offset=design.offset[first],
-        alpha=alpha[first],
-        count=rows.frequency[order].astype(np.int64),
-        center=center[first],
-    )
-
-
-def frozen_log_lik(model: Any, frozen: FrozenRows, parameters: Mapping[str, FloatArray]) -> LogLik:
-    """Unweighted log-likelihood of frozen rows under a model, at parameters (S, *dims)."""
-    n_draws = len(next(iter(parameters.values())))
-    levels = max(values.shape[2] if values.ndim == 3 else 1 for values in parameters.values())
-    size = max(1, BLOCK_ELEMENTS // (n_draws * levels))
-    alike = bool((frozen.X[0] == frozen.X).all() and (frozen.offset[0] == frozen.offset).all())
-
-    def blocks() -> Iterator[FloatArray]:
-        for start in range(0, frozen.y.size, size):
-            rows = slice(start, start + size)
-            read = slice(0, 1) if alike else rows
-            yield model.log_lik(parameters, frozen.y[rows], frozen.X[read], frozen.offset[read])
-
-    return LogLik(make=blocks, row_of=np.repeat(np.arange(frozen.y.size), frozen.count))
-
-
-Parameters = Mapping[str, FloatArray]
-Hints = dict[str, Any]
-Rng = np.random.Generator
-Offset = FloatArray | float
-"""Added to the linear predictor of each row."""
-Positions = npt.NDArray[np.intp]
-"""Places of records in a table."""
+        y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
+        count=rows.frequency.astype(np.int64), center=center[first],
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class RegressionModel(ABC):
+class RegressionModel(ReleasedByMechanism, ABC):
     """A regression of one sensitive column on columns that stay.
 
     Parameters
@@ -162,6 +143,14 @@ class RegressionModel(ABC):
     program_name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
+    any_rank: ClassVar[bool] = False
+    """True if the design's columns may be combinations of each other."""
+    many_levels: ClassVar[bool] = False
+    """True if the program reads n_levels, and rows with the same predictors together."""
+    assumptions: ClassVar[tuple[str, ...]] = ()
+    """What a charge must state of the model, beyond what is declared."""
+    ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """Ends that the user declared and that replicates are drawn within, infinite for none."""
 
     def __post_init__(self) -> None:
         """Check the settings; classes below check their own and call this."""
@@ -173,18 +162,13 @@ class RegressionModel(ABC):
         return type(self).__name__
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the model."""
-        program = {} if self.program == "default" else {"program": self.program}
-        return {"model": self.name, "formula": self.formula, **program}
-
-    @property
-    def any_rank(self) -> bool:
-        """True if the design's columns may be combinations of each other."""
-        return False
-
-    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
-        """`BoundModel.first_try` for the design's `columns`."""
-        return None
+        """Public settings, without those that are None or False."""
+        settings = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        if self.program == "default":
+            del settings["program"]
+        given = {k: v for k, v in settings.items() if v is not None and v is not False}
+        lists = {k: list(v) for k, v in given.items() if isinstance(v, tuple)}
+        return {"model": self.name, **given, **lists}
 
     @property
     def stan_program(self) -> str:
@@ -192,17 +176,14 @@ class RegressionModel(ABC):
         return self.program_name if self.program == "default" else f"published/{self.program_name}"
 
     @property
-    def monitored_parameters(self) -> tuple[str, ...]:
-        """Names of the variables that must have converged."""
-        return self.parameters
+    def one_value(self) -> bool:
+        """True if all records may have the same outcome."""
+        return self.any_rank and not self.density_above_one
 
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        """Stan data of the prior on the coefficients of a design, if it has any."""
-        return {}
-
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        """How the parameters lie on a grid, for a design of these columns, or None."""
-        return None
+    @property
+    def given_decimals(self) -> int | None:
+        """Number of decimals of released values; None if it is taken from the data."""
+        return getattr(self, "decimals", 0)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """Join the model to `df`; raises InvalidInput as `read_design` does, and for outcomes the
@@ -211,23 +192,72 @@ class RegressionModel(ABC):
 
     def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
         """The model itself, joined to `df` or to its records at the positions `at` (k,) alone."""
-        rank = self.any_rank
         design = read_design(
-            self.formula, df, at=at, any_rank=rank,
-            one_value=rank and not self.density_above_one,
-        )  # fmt: skip
-        self.check_outcome(design, df.index if at is None else df.index[at])
+            self.formula, df, self.coder, at, any_rank=self.any_rank, one_value=self.one_value
+        )
+        values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
+        self.check_outcome(design, values.index)
         design = replace(design, y=self.to_support(design.y))
-        return BoundRegression(model=self, table=df, design=design, at=at)
+        levels = self.levels_of(values, design.outcome)
+        return BoundRegression(model=self, table=df, design=design, at=at, levels=levels)
+
+    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+        """`BoundModel.first_try` for the design's `columns`."""
+        return None
+
+    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+        """How the parameters lie on a grid, for a design of these columns, or None."""
+        return None
+
+    def advice(self, design: Design) -> str:
+        """What to tell a user whose data are far from what the priors expect; else empty."""
+        return ""
+
+    # The outcome ---------------------------------------------------------------------------------
+
+    @property
+    def coder(self) -> Callable[[pd.Series, str], FloatArray] | None:
+        """How `read_design` makes numbers of the outcome; None for a column of numbers."""
+        return None
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels | None:
+        """Levels of the outcome's column; None for numbers."""
+        return None
+
+    def rules(self, y: FloatArray) -> Rules:
+        """What outcomes (n,) must be."""
+        return ()
+
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        """Raise InvalidInput, naming the first row, for outcomes outside the support."""
+        for rule, broken in self.rules(design.y):
+            if broken.any():
+                said = rule.format(first_row(index, broken))
+                raise InvalidInput(f"outcome {design.outcome!r} must {said}")
 
     def to_support(self, y: FloatArray) -> FloatArray:
         """Outcomes of the table on the scale of the likelihood, record by record."""
         return y
 
-    @property
-    def given_decimals(self) -> int | None:
-        """Number of decimals of released values; None if it is taken from the data."""
-        return getattr(self, "decimals", 0)
+    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
+        """Replicates on the scale of the table, rounded to `decimals`."""
+        return values
+
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released for a column of this dtype."""
+        low, high = limits_of_dtype(dtype)
+        return max(low, self.ends[0]), min(high, self.ends[1])
+
+    def takes(self, y: FloatArray) -> BoolArray:
+        """Which outcomes (n,) lie in the support, each by itself."""
+        return np.asarray((y >= self.ends[0]) & (y <= self.ends[1]))
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        """Each cell on the scale of the likelihood, (n,), NaN for what the model does not take; no
+        cell has a say in how another is read."""
+        y = numbers_in(column)
+        with np.errstate(all="ignore"):
+            return np.where(self.takes(y), self.to_support(y), np.nan)
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
@@ -239,30 +269,17 @@ class RegressionModel(ABC):
         """Numbers of the decimals given, for `column`; None if none are."""
         return None if self.given_decimals is None else Form(decimals=self.given_decimals)
 
-    def from_support(self, values: FloatArray, decimals: int | None) -> FloatArray:
-        """Replicates on the scale of the table, rounded to `decimals`."""
-        return values
-
-    def support(self, dtype: Any) -> tuple[float, float]:
-        """Smallest and largest value that may be released for a column of this dtype."""
-        return limits_of_dtype(dtype)
-
     @property
-    def declared_support(self) -> tuple[float, float] | None:
-        """Ends that the user declared and that replicates are drawn within, if there are any."""
-        return None
+    def declared_form(self) -> Form:
+        """Form of released values; InvalidInput if it would be read from the data."""
+        if self.given_decimals is None:
+            raise InvalidInput(
+                f"decimals must be declared: {self.name}({self.formula!r}, decimals=0) releases "
+                "whole numbers"
+            )
+        return Form(decimals=self.given_decimals)
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data block as the model's program takes it."""
-        return data
-
-    def advice(self, design: Design) -> str:
-        """What to tell a user whose data are far from what the priors expect; else empty."""
-        return ""
-
-    @abstractmethod
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Raise InvalidInput, naming the first row, for outcomes outside the support."""
+    # The likelihood ------------------------------------------------------------------------------
 
     @abstractmethod
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
@@ -273,8 +290,11 @@ class RegressionModel(ABC):
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset) -> Hints:
-        """Location and scale of the reparametrization; the posterior does not depend on them."""
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+    ) -> Hints:
+        """Location and scale of the reparametrization, from frequency x record weights (d,); the
+        posterior does not depend on them."""
 
     def scoring(self, matrix: Matrix) -> Scoring:
         """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
@@ -284,27 +304,21 @@ class RegressionModel(ABC):
         """The same of the model itself, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
-    def takes(self, y: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which outcomes (n,) lie in the support, each by itself."""
-        low, high = self.support(np.dtype(np.float64))
-        return np.asarray((y >= low) & (y <= high))
+    def prior_data(self, design: Matrix) -> dict[str, Any]:
+        """Stan data of the prior on the coefficients of a design, if it has any."""
+        return {}
 
-    def outcome_numbers(self, column: pd.Series) -> FloatArray:
-        """Each cell on the scale of the likelihood, (n,), NaN for what the model does not take; no
-        cell has a say in how another is read."""
-        y = numbers_in(column)
-        with np.errstate(all="ignore"):
-            return np.where(self.takes(y), self.to_support(y), np.nan)
+    def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
+        """Outcomes (n,) as the program reads them."""
+        return y if self.density_above_one else y.astype(np.int64)
 
-    @property
-    def declared_form(self) -> Form:
-        """Form of released values; InvalidInput if it would be read from the data."""
-        if self.given_decimals is None:
-            raise InvalidInput(
-                f"decimals must be declared: {self.name}({self.formula!r}, decimals=0) releases "
-                "whole numbers"
-            )
-        return Form(decimals=self.given_decimals)
+    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The data block as the model's program takes it."""
+        return data
+
+    def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
+        """What must have converged: parameters of the likelihood."""
+        return {name: draws.variables[name] for name in self.parameters}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -316,6 +330,7 @@ class BoundRegression(BoundModel):
     model: RegressionModel
     design: Design
     at: Positions | None = None
+    levels: OutcomeLevels | None = None  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -338,10 +353,14 @@ class BoundRegression(BoundModel):
         values = self.table[self.design.outcome]
         return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
+    def numbers_of(self, column: pd.Series) -> FloatArray:
+        if self.levels is None:
+            return super().numbers_of(column)
+        return level_places(column, self.design.outcome, self.levels)
+
     @property
-    def predictors(self) -> tuple[str, ...]:
-        weights = () if self.survey is None else (self.survey.column,)
-        return tuple(dict.fromkeys((*self.design.predictors, *weights)))
+    def reads(self) -> tuple[str, ...]:
+        return self.design.predictors
 
     @property
     def matrix(self) -> Matrix:
@@ -353,13 +372,14 @@ class BoundRegression(BoundModel):
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        weights = () if self.survey is None else self.survey.data_dependent
-        return (*self.design.data_dependent, *weights)
+        read = self.levels is not None and self.levels.read
+        levels = (f"levels of {self.design.outcome}; levels= declares them",) * read
+        return (*self.design.data_dependent, *super().data_dependent, *levels)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        said = support_said(self.design.outcome, self.model.declared_support)
-        return (*said, *super().assumptions)
+        said = support_said(self.design.outcome, self.model.ends)
+        return (*said, *super().assumptions, *self.model.assumptions)
 
     @property
     def takes_center(self) -> bool:  # type: ignore[override]
@@ -386,7 +406,9 @@ class BoundRegression(BoundModel):
         """Distinct rows of (outcome, predictors, offset, survey weight)."""
         design = self.design
         weight = [] if self.survey is None else [self.survey.weight]
-        return distinct_rows(np.column_stack([design.y, design.X, design.offset, *weight]))
+        return self._ordered(
+            distinct_rows(np.column_stack([design.y, design.X, design.offset, *weight]))
+        )
 
     @property
     def row_of(self) -> Positions:
@@ -394,7 +416,10 @@ class BoundRegression(BoundModel):
 
     def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
         """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
-        return weighted_rows(self.rows, alpha, unit)
+        return self._ordered(weighted_rows(self.rows, alpha, unit))
+
+    def _ordered(self, rows: Rows) -> Rows:
+        return _by_predictors(rows, self.design.X) if self.model.many_levels else rows
 
     def stan_data(
         self,
@@ -404,21 +429,21 @@ class BoundRegression(BoundModel):
         dispersion: float = 1.0,
         emit_log_lik: bool = False,
     ) -> dict[str, Any]:
-        alpha, clip = self.under_survey(alpha, cap)
-        if self.model.program != "default":
-            outcome = self._stan_outcome(self.design.y)
-            return published_data(self.model, self.design, alpha, outcome, clip)
-        rows, design = self.stan_rows(alpha, None if clip is None else clip.unit), self.design
+        model, design, (alpha, clip) = self.model, self.design, self.under_survey(alpha, cap)
+        if model.program != "default":
+            return published_data(model, design, alpha, model.stan_outcome(design.y), clip)
+        rows = self.stan_rows(alpha, None if clip is None else clip.unit)
+        n_levels = 0 if self.levels is None else len(self.levels.values)
         chosen = (values[rows.first] for values in (design.y, design.X, design.offset, alpha))
         y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
-        with starts_of(self.design.predictors):
-            start = self._start(y, X, frequency * weights, offset)
+        with starts_of(design.predictors):
+            start = model.start(y, X, frequency * weights, offset, n_levels)
         data = {
             **dispersed(start, dispersion),
-            **self.model.prior_data(self.design),
+            **model.prior_data(design),
             "n": y.size,
             "K": X.shape[1],
-            "y": self._stan_outcome(y),
+            "y": model.stan_outcome(y),
             "frequency": frequency,
             "weights": weights,
             "X": X,
@@ -426,15 +451,11 @@ class BoundRegression(BoundModel):
             **cap_data(clip, rows.first if rows.first.size else np.zeros(1, dtype=np.intp)),
             "emit_log_lik": int(emit_log_lik),
         }
-        return self._shaped(with_frozen(data, clip, self._stan_outcome))
-
-    def _shaped(self, data: dict[str, Any]) -> dict[str, Any]:
-        return self.model.shape_data(data)
-
-    def _start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray
-    ) -> dict[str, Any]:
-        return self.model.start(y, X, weight, offset)
+        if model.many_levels:
+            data["n_levels"] = n_levels
+        if clip is not None and clip.frozen is not None:
+            data = _with_frozen(data, clip.frozen, model.stan_outcome)
+        return model.shape_data(data)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
@@ -442,32 +463,36 @@ class BoundRegression(BoundModel):
 
     def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
-        return frozen_log_lik(self.model, frozen, {n: draws.flat(n) for n in self.model.parameters})
-
-    def _stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
-        return y if self.density_above_one else y.astype(np.int64)
+        return LogLik(
+            make=lambda: self._in_blocks(draws, frozen.y, frozen.X, frozen.offset),
+            row_of=np.repeat(np.arange(frozen.y.size), frozen.count),
+        )
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
-        parameters = {name: draws.flat(name) for name in self.model.parameters}
-        size = max(1, BLOCK_ELEMENTS // draws.n_draws)
-        for start in range(0, self.rows.first.size, size):
-            yield self.terms(parameters, slice(start, start + size))
+        return self.terms(draws, slice(None))
 
-    def terms(self, parameters: Parameters, rows: slice | Positions) -> FloatArray:
-        """Log-likelihood times survey weight (S, b) of some of the distinct rows."""
-        first, design = self.rows.first[rows], self.design
-        read = first[:1] if self._alike else first  # one linear predictor for all, by broadcasting
-        terms = self.model.log_lik(parameters, design.y[first], design.X[read], design.offset[read])
-        return terms if self.survey is None else terms * self.survey.weight[first]
+    def terms(self, draws: Draws, rows: slice | Positions) -> Iterator[FloatArray]:
+        """Log-likelihood times survey weight of some of the distinct rows, (S, b) at a time."""
+        first, design, start = self.rows.first[rows], self.design, 0
+        chosen = design.y[first], design.X[first], design.offset[first]
+        for terms in self._in_blocks(draws, *chosen):
+            start, block = start + terms.shape[1], first[start : start + terms.shape[1]]
+            yield terms if self.survey is None else terms * self.survey.weight[block]
 
-    @cached_property
-    def _alike(self) -> bool:
-        X, offset = self.design.X, self.design.offset
-        return bool((X[:1] == X).all() and (offset[:1] == offset).all())
+    def _in_blocks(
+        self, draws: Draws, y: FloatArray, X: FloatArray, offset: FloatArray
+    ) -> Iterator[FloatArray]:
+        at = {name: draws.flat(name) for name in self.model.parameters}
+        width = max(values.shape[2] if values.ndim == 3 else 1 for values in at.values())
+        size = max(1, BLOCK_ELEMENTS // (draws.n_draws * width))
+        # one linear predictor for all, by broadcasting
+        alike = bool((X[:1] == X).all() and (offset[:1] == offset).all())
+        for rows in (slice(start, start + size) for start in range(0, y.size, size)):
+            read = slice(0, 1) if alike else rows
+            yield self.model.log_lik(at, y[rows], X[read], offset[read])
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """Parameters of the likelihood, and the prior scales of the coefficients."""
-        return {name: draws.variables[name] for name in self.model.monitored_parameters}
+        return self.model.monitored(draws, self.design)
 
     def replicate(
         self,
@@ -486,29 +511,29 @@ class BoundRegression(BoundModel):
         draws: Draws,
         draw: int,
         rng: np.random.Generator,
-        own: Design | Matrix,
-        places: Positions | None = None,
-        within: tuple[float, float] = (-np.inf, np.inf),
+        matrix: Matrix,
+        chosen: Positions | None = None,
         apart: float | None = None,
     ) -> FloatArray:
-        """Outcomes drawn anew for the rows of a matrix, or those at `places` (k,), as numbers on
-        the scale of the table; from the model given that they are in its support and `within`, and
-        not the value `apart`."""
-        parameters = {name: draws.flat(name)[draw] for name in self.model.parameters}
-        n = own.X.shape[0] if places is None else places.size
+        """Outcomes drawn anew for the rows of a matrix, or those `chosen` (k,), as numbers on the
+        scale of the table; from the model given that they are in its support, and not `apart`."""
+        at = {name: draws.flat(name)[draw] for name in self.model.parameters}
+        chosen = np.arange(matrix.X.shape[0]) if chosen is None else chosen
 
-        def outcomes_of(rows: Any) -> FloatArray:
-            chosen = rows if places is None else places[rows]
-            values = self.model.draw_outcome(parameters, own.X[chosen], own.offset[chosen], rng)
+        def outcomes_of(some: Any) -> FloatArray:
+            rows = chosen[some]
+            values = self.model.draw_outcome(at, matrix.X[rows], matrix.offset[rows], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
 
-        low, high = self.model.support(self.table[self.design.outcome].dtype)
-        return draw_within(outcomes_of, n, (max(low, within[0]), min(high, within[1])), apart)
+        ends = self.model.support(self.table[self.design.outcome].dtype)
+        return draw_within(outcomes_of, chosen.size, ends, apart)
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
         """Replicates (n,) as a column in the form of the data's, `like`."""
+        if self.levels is not None:
+            return column_of(values, self.levels, like)
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
 
@@ -518,20 +543,3 @@ def _some(*rows: FloatArray) -> list[FloatArray]:
     programs have one at least: what comes of them is the prior's."""
     none = [np.zeros((1, *values.shape[1:])) for values in rows]
     return [*rows] if rows[0].size else [none[0] + 0.5, *none[1:]]
-
-
-def refuse_rows(
-    design: Design, index: pd.Index, rules: Sequence[tuple[str, npt.NDArray[np.bool_]]]
-) -> None:
-    """Raise InvalidInput for the first row, named in its rule, where a rule is broken (n,)."""
-    for rule, broken in rules:
-        if broken.any():
-            said = rule.format(first_row(index, broken))
-            raise InvalidInput(f"outcome {design.outcome!r} must {said}")
-
-
-def refuse_outside(design: Design, index: pd.Index, ends: tuple[float, float]) -> None:
-    """Raise InvalidInput, naming the first row, for outcomes outside of inclusive ends."""
-    low, high = ends
-    rule = f"lie in [{low:g}, {high:g}]: {{}} does not; give lower and upper"
-    refuse_rows(design, index, [(rule, (design.y < low) | (design.y > high))])
