@@ -29,13 +29,14 @@ def _table(y: Any = None) -> pd.DataFrame:
 
 
 @pytest.mark.samples
-def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
+def test_blocks_of_the_log_likelihood_change_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound = ph.Categorical("y ~ x").bind(_table())
     draws = draws_of(bound, draws=4, warmup=1)
     whole = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
-    monkeypatch.setattr("pyhybrid.models.families.levels._BLOCK_ELEMENTS", 8 * 3 * 2)
+    for room in ("levels", "regression"):
+        monkeypatch.setattr(f"pyhybrid.models.families.{room}.BLOCK_ELEMENTS", 8 * 3 * 2)
     blocks = list(bound.log_lik_blocks(draws))
     assert len(blocks) > 10
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-10)

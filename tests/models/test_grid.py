@@ -8,26 +8,27 @@ from scipy import integrate, stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.grid import (
-    Axis,
-    BernoulliForm,
-    BetaForm,
-    NegativeBinomialForm,
-    NormalForm,
-    ParameterGrid,
-    PoissonForm,
-    scale_mixture_log_density,
-)
+from pyhybrid.models.grid import Axis, GridForm, ParameterGrid, scale_mixture_log_density
 from tests.refusals import refuses
 
-FORMS: list[Any] = [
-    PoissonForm(), BernoulliForm(), NegativeBinomialForm(), BetaForm(), NormalForm(min_sd=0.1),
-]  # fmt: skip
-SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS for axis in form.axes}
+MODELS = (
+    ph.Poisson("y ~ 1"), ph.Bernoulli("y ~ 1", prior="published"), ph.NegativeBinomial("y ~ 1"),
+    ph.Beta("y ~ 1"), ph.NormalRegression("y ~ 1", min_sd=0.1),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: type(form).__name__)
-def test_coordinates_are_the_inverse_of_parameters(form: Any) -> None:
+def form_of(model: Any) -> GridForm:
+    form: GridForm = model.grid_form(("Intercept",))
+    return form
+
+
+FORMS = {model.name: form_of(model) for model in MODELS}
+SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS.values() for axis in form.axes}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_coordinates_are_the_inverse_of_parameters(name: str) -> None:
+    form = FORMS[name]
     grid = ParameterGrid.of(form, {axis.name: SMALL[axis.name] for axis in form.axes})
     at = grid.at(np.arange(grid.size))
     back = form.coordinates(form.parameters(at))
@@ -56,26 +57,26 @@ def test_priors_are_the_documented_ones() -> None:
     log_r = np.log(r)
     expected = stats.cauchy.logpdf(r, scale=5) + np.log((np.exp(log_r + h) - r) / h)
     at = {"log_mean": np.zeros(3), "log_reciprocal_phi": log_r}
-    found = NegativeBinomialForm().log_prior(at)
+    found = FORMS["NegativeBinomial"].log_prior(at)
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
 
     u, v = np.array([-2.0, 0.0, 1.5]), np.array([-1.0, 0.5, 3.0])
     phi, size = 1 / (1 + np.exp(-u)), 0.1 + np.exp(v)
     slope = (1 / (1 + np.exp(-u - h)) - phi) / h * (np.exp(v + h) - np.exp(v)) / h
     expected = np.log(slope) + stats.pareto.logpdf(size, 1.5, scale=0.1)
-    found = BetaForm().log_prior({"logit_phi": u, "log_lambda": v})
+    found = FORMS["Beta"].log_prior({"logit_phi": u, "log_lambda": v})
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
 
     at = {"mean": np.full(3, 0.7), "log_sd": v}
     sigma = 0.1 + np.exp(v)
     expected = stats.t.logpdf(sigma, 3) + v
     np.testing.assert_allclose(
-        np.diff(NormalForm(min_sd=0.1).log_prior(at)), np.diff(expected), atol=1e-12
+        np.diff(FORMS["NormalRegression"].log_prior(at)), np.diff(expected), atol=1e-12
     )
 
 
 def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
-    form = NegativeBinomialForm()
+    form = FORMS["NegativeBinomial"]
     with pytest.raises(InvalidInput, match="coordinates of the model, log_mean, log_reciprocal"):
         ParameterGrid.of(form, {"phi": (0, 1, 10)})
     refuses("must have lower below upper", ParameterGrid.of, form, {"log_mean": (1, 0, 10)})
@@ -84,23 +85,16 @@ def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
     refuses("size of grid axis 'a'", Axis, name="a", lower=0, upper=1, size=1)
 
 
-def test_a_grid_around_a_center() -> None:
-    like = ParameterGrid.of(NegativeBinomialForm())
-    center = {"log_mean": 1.0, "log_reciprocal_phi": 0.5}
-    grid = ParameterGrid.around(center, {"log_mean": 0.2, "log_reciprocal_phi": 0.4}, like)
-    assert grid.describe() == {
-        "log_mean": [0.8, 1.2, 1250],
-        "log_reciprocal_phi": [pytest.approx(0.1), 0.9, 800],
-    }
-
-
-@pytest.mark.parametrize("form", [PoissonForm, BernoulliForm, NegativeBinomialForm, NormalForm])
-def test_the_intercepts_prior_is_the_models(form: Any) -> None:
+@pytest.mark.parametrize("make", [ph.LogNormal, ph.Bernoulli])
+def test_the_intercepts_prior_is_the_models(make: Any) -> None:
     """Normal of the model's scale under prior="normal", not the published one."""
-    sd = ph.Poisson("y ~ 1", prior="normal", prior_scale_intercept=1.5).intercept_prior_sd
-    assert ph.Poisson("y ~ 1").intercept_prior_sd is None
-    first = form().axes[0].name
-    at = {axis.name: np.zeros(3) for axis in form().axes} | {first: np.array([-2.0, 0.5, 3.0])}
+    forms = [
+        form_of(make("y ~ 1", prior=prior, prior_scale_intercept=1.5))
+        for prior in ("normal", "published")
+    ]
+    first = forms[0].axes[0].name
+    at = {axis.name: np.zeros(3) for axis in forms[0].axes} | {first: np.array([-2.0, 0.5, 3.0])}
     expected = np.diff(stats.norm.logpdf(at[first], scale=1.5))
-    np.testing.assert_allclose(np.diff(form(prior_sd=sd).log_prior(at)), expected, atol=1e-12)
-    assert np.abs(np.diff(form().log_prior(at)) - expected).max() > 0.1
+    normal, published = (np.diff(form.log_prior(at)) for form in forms)
+    np.testing.assert_allclose(normal, expected, atol=1e-12)
+    assert np.abs(published - expected).max() > 0.1

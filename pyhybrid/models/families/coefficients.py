@@ -143,7 +143,7 @@ class LinearModel(ScaledModel):
         return self.law.draw(X @ at["beta"] + offset, size, rng)
 
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 

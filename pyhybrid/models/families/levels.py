@@ -166,7 +166,7 @@ class Categorical(LevelModel):
         return places
 
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         return dict(start_of_levels(*self._by_level(y, X, weight, n_levels)))
 
@@ -251,6 +251,6 @@ class Ordinal(LevelModel):
         return np.searchsorted(threshold, latent).astype(np.float64)
 
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         return dict(start_of_ordered(*self._by_level(y, X, weight, n_levels)))

@@ -69,7 +69,7 @@ class NormalRegression(LinearModel, TransformedModel):
         return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
 
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         mode = mode_of(self.law, y, X, weight, offset)
         return {**mode.hints(self.law, X), "near": mode.beta}

@@ -142,17 +142,25 @@ class Beta(ProportionModel):
         return rng.beta(size * phi, size * (1 - phi), size=X.shape[0])
 
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         """The mode and a root of its covariance, and the sums that stand for the records."""
         mode = mode_of(self.law, y, X, weight, offset)
-        sd = 1 / np.sqrt(max(float(mode.curvature.sum()), 1e-3)), mode.sd_of_u
+        center, steps = np.append(mode.beta, mode.u), 1e-4 * np.eye(2)
+
+        def gradient(u: FloatArray) -> FloatArray:
+            size = self.law.size_at(u[1])
+            by_eta, by_size = self.law.slopes(y, np.full(y.size, u[0]), size)
+            return np.array([weight @ by_eta, weight @ by_size * (size - self.law.floor)])
+
+        bend = np.array([gradient(center - step) - gradient(center + step) for step in steps])
+        values, vectors = np.linalg.eigh(bend / 2e-4)
         return {
             "total_weight": float(weight.sum()),
             "sum_log": float(weight @ np.log(y)),
             "sum_log1m": float(weight @ np.log1p(-y)),
-            "center": np.append(mode.beta, mode.u),
-            "factor": np.diag(sd),
+            "center": center,
+            "factor": vectors / np.sqrt(np.clip(values, 1e-3, None)),
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -291,7 +291,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
 
     @abstractmethod
     def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
         """Location and scale of the reparametrization, from frequency x record weights (d,); the
         posterior does not depend on them."""
