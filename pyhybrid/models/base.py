@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, no_such_attribute
 from pyhybrid.engines.base import Draws, FirstTry, StanProgram
+from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.models.columns.form import OutcomeLevels
 from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.design import Matrix
@@ -48,53 +49,38 @@ class Model(Protocol):
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundModel(ABC):
     """A model joined to the n records of a confidential table, with survey weights if there are
-    any. What follows the abstract members is the same for most models."""
+    any."""
 
     model: Any
     table: pd.DataFrame
+    synthesized: tuple[str, ...]
+    """Columns that a replicate replaces."""
+    reads: tuple[str, ...]
+    """Columns the model reads and leaves as they are, without that of survey weights."""
+    matrix: Matrix | None
+    """Predictors of all records as they are coded; None of models without."""
+    likelihood_parameters: tuple[str, ...]
+    """Names of the variables that the likelihood reads."""
+    source: StanProgram
+    """The Stan program that is sampled without survey weights."""
     survey: SurveyWeights | None = None
-    blocks: ClassVar[tuple[Any, ...]] = ()
+    blocks: tuple[Any, ...] = ()
     """Models of parts of the records that are sampled one after the other, with the positions
     `at` (k,) of these; empty for a model that is sampled as one."""
-    first_try: ClassVar[FirstTry | None] = None
+    first_try: FirstTry | None = None
     """Settings of a first try, for programs whose parameters have about the same scale in the
     posterior without a cap."""
-    takes_center: ClassVar[bool] = False
+    takes_center: bool = False
     """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
-    grid_form: ClassVar[GridForm | None] = None
+    grid_form: GridForm | None = None
     """How the parameters lie on a grid, if the posterior can be sampled exactly."""
-    levels: ClassVar[OutcomeLevels | None] = None
+    levels: OutcomeLevels | None = None
     """Levels of the outcome; None for numbers."""
-    advice: ClassVar[str] = ""
+    advice: str = ""
     """What to tell a user whose data are far from what the priors expect."""
 
     def __repr__(self) -> str:
         return f"<{self.model.name} bound to {self.n} records>"
-
-    @property
-    @abstractmethod
-    def program(self) -> StanProgram:
-        """The Stan program that is sampled."""
-
-    @property
-    @abstractmethod
-    def synthesized(self) -> tuple[str, ...]:
-        """Columns that a replicate replaces."""
-
-    @property
-    @abstractmethod
-    def reads(self) -> tuple[str, ...]:
-        """Columns the model reads and leaves as they are, without that of survey weights."""
-
-    @property
-    @abstractmethod
-    def matrix(self) -> Matrix | None:
-        """Predictors of all records as they are coded; None of models without."""
-
-    @property
-    @abstractmethod
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        """Names of the variables that the likelihood reads."""
 
     @property
     @abstractmethod
@@ -135,6 +121,16 @@ class BoundModel(ABC):
         """
 
     @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.table)
+
+    @property
+    def program(self) -> StanProgram:
+        """The Stan program that is sampled."""
+        return self.source if self.survey is None else with_large_weights(self.source)
+
+    @property
     def predictors(self) -> tuple[str, ...]:
         """Columns the model reads and leaves as they are."""
         weights = () if self.survey is None else (self.survey.column,)
@@ -146,9 +142,9 @@ class BoundModel(ABC):
         return () if self.survey is None else self.survey.data_dependent
 
     @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.table)
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on this model that a charge must state among what it assumes."""
+        return () if self.survey is None else self.survey.assumptions
 
     @property
     def outcome(self) -> FloatArray:
@@ -168,11 +164,6 @@ class BoundModel(ABC):
     def density_above_one(self) -> bool:
         """True if a log-likelihood above 0 is possible (continuous outcomes)."""
         return bool(self.model.density_above_one)
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """Sentences on this model that a charge must state among what it assumes."""
-        return () if self.survey is None else self.survey.assumptions
 
     @property
     def decimals_given(self) -> bool:

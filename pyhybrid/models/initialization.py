@@ -30,7 +30,7 @@ from scipy.special import expit, logit, softmax
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.laws import BernoulliLaw, Law, intercept_of
+from pyhybrid.models.laws import BERNOULLI, Law, intercept_of
 from pyhybrid.running.tasks import one_blas_thread
 
 _RIDGE = 0.1
@@ -97,7 +97,7 @@ def mode_of(
     scale = _column_sizes(X)
     scaled = X / scale  # steps have one length for all coefficients
     ridge, total = _RIDGE / scale**2, float(weight.sum())
-    low, high = law.search_of_u(y)
+    low, high = law.range_of_u(y)
 
     def at(beta: FloatArray) -> FloatArray:
         return np.clip(scaled @ beta + offset, -law.largest_eta, law.largest_eta)
@@ -251,7 +251,7 @@ def start_of_ordered(
     cut = int(np.abs(below - 0.5).argmin()) + 1
     above = counts[:, cut:].sum(axis=1)
     halves = np.repeat([1.0, 0.0], len(X)), np.vstack([centered, centered])
-    fit = mode_of(BernoulliLaw(), *halves, np.concatenate([above, total - above]))
+    fit = mode_of(BERNOULLI, *halves, np.concatenate([above, total - above]))
     information = (halves[1].T * fit.curvature) @ halves[1] + np.diag(1 / prior_scale**2)
     slopes = np.linalg.inv(information)[1:, 1:]
     # Shares at the means vary more from level to level than those of all records do.

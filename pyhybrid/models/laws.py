@@ -6,9 +6,9 @@ nearest to noisy counts, where clipped scores start.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,6 +19,7 @@ from pyhybrid.core.checks import FloatArray
 
 LARGEST_ETA = 30.0
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
+_NO_SLOPE = np.zeros(0)
 
 
 def softplus(x: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -43,19 +44,46 @@ def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
     return np.asarray(np.take(gap, y, axis=-1) - softplus(above)[0] - softplus(below)[1])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Law(ABC):
+def _finer(low: float, high: float) -> FloatArray | None:
+    return np.append(np.linspace(low, high, 65), np.inf)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Law:
     """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u).
 
-    Arrays are y (b,) and eta (b,), in `log_density` eta (S, b) or size (S, 1), too."""
+    Functions are of outcomes y (b,), eta (b,) and the second parameter, 1 for none; of
+    `log_density` eta may be (S, b), or the parameter (S, 1), too.
+    """
 
-    size: ClassVar[str | None] = None
-    sampled_size: ClassVar[tuple[str, int]] = ("", 1)
+    log_density: Callable[[FloatArray, FloatArray, Any], FloatArray]
+    """Nats, shape (S, b) or (b,)."""
+    slopes: Callable[[FloatArray, FloatArray, Any], tuple[FloatArray, FloatArray]]
+    """Derivatives of the log density by eta and by the second parameter."""
+    curvature: Callable[[FloatArray, FloatArray, Any], FloatArray]
+    """Minus the second derivative by eta, or its expectation; at least 0."""
+    draw: Callable[[FloatArray, Any, np.random.Generator], FloatArray]
+    """One outcome for each eta."""
+    cdf: Callable[[FloatArray, float, Any], FloatArray]
+    """Distribution function."""
+    eta_of: Callable[[FloatArray], FloatArray]
+    """The linear predictor whose outcomes lie about y."""
+    edges: FloatArray
+    """Upper ends of public bins, the last of them infinite."""
+    finer_edges: Callable[[float, float], FloatArray | None] = _finer
+    """Upper ends of finer bins between two ends; None if the first are fine enough."""
+    size: str | None = None
+    sampled_size: tuple[str, int] = ("", 1)
     """Name of the size in Stan programs, and the sign s of the coordinate s u that they sample."""
-    range_of_u: ClassVar[tuple[float, float]] = (-7.0, 7.0)
-    largest_eta: ClassVar[float] = 50.0
-    """Where samplers start."""
+    log_prior_of_size: Callable[[Any], Any] = lambda u: 0.0 * u
+    """Log prior density of u, up to a constant."""
+    range_of_u: Callable[[FloatArray], tuple[float, float]] = lambda y: (-7.0, 7.0)
+    """Ends of a search for u, from outcomes (d,)."""
+    scales: Callable[[FloatArray], FloatArray] = lambda edges: np.linspace(-4, 6, 21)
+    """Values of u that a search among bins with these finite ends tries."""
     floor: float = 0.0
+    largest_eta: float = 50.0
+    """Where samplers start."""
     start_sd: tuple[float, float] = (10.0, 3.0)
     """Of the prior on eta and u that noise in empty bins has to beat."""
 
@@ -63,280 +91,206 @@ class Law(ABC):
         """The second parameter at its coordinate, 1 of a law without."""
         return 1.0 if self.size is None else self.floor + np.exp(np.clip(u, -30, 30))
 
-    @abstractmethod
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        """Nats, shape (S, b) or (b,)."""
 
-    @abstractmethod
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        """Derivatives of the log density by eta and by the second parameter."""
-
-    @abstractmethod
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        """Minus the second derivative by eta, or its expectation; at least 0."""
-
-    @abstractmethod
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        """One outcome for each eta."""
-
-    @abstractmethod
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        """Distribution function."""
-
-    @abstractmethod
-    def first_edges(self) -> FloatArray:
-        """Upper ends of public bins, the last of them infinite."""
-
-    @abstractmethod
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        """The linear predictor whose outcomes lie about y."""
-
-    def finer_edges(self, low: float, high: float) -> FloatArray | None:
-        """Upper ends of finer bins from `low` to `high`; None if the first are fine enough."""
-        return np.append(np.linspace(low, high, 65), np.inf)
-
-    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
-        """Ends of a search for u, from outcomes (d,)."""
-        return self.range_of_u
-
-    def scales_of(self, edges: FloatArray) -> FloatArray:
-        """Values of u that a search among bins with these finite ends tries."""
-        return np.zeros(1) if self.size is None else np.linspace(-4, 6, 21)
-
-    def log_prior_of_size(self, u: Any) -> Any:
-        """Log prior density of u, up to a constant."""
-        return 0.0
+def _counts(low: float, high: float) -> FloatArray:
+    return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoissonLaw(Law):
-    """Counts with mean exp(eta)."""
+_COUNTS: dict[str, Any] = {
+    "eta_of": lambda y: np.log(y + 0.5),
+    "edges": np.append(2.0 ** np.arange(32) - 1, np.inf),
+    "finer_edges": _counts,
+}
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        return np.asarray(y * eta - np.exp(eta) - special.gammaln(y + 1))
-
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        return y - np.exp(eta), np.zeros(0)
-
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.exp(eta)
-
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        return rng.poisson(np.exp(np.minimum(eta, LARGEST_ETA))).astype(np.float64)
-
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        return np.asarray(special.pdtr(np.floor(y), np.exp(eta)))
-
-    def first_edges(self) -> FloatArray:
-        return np.append(2.0 ** np.arange(32) - 1, np.inf)
-
-    def finer_edges(self, low: float, high: float) -> FloatArray | None:
-        return np.append(np.unique(np.floor(np.linspace(low, high, 65))), np.inf)
-
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        return np.log(y + 0.5)
+POISSON = Law(
+    log_density=lambda y, eta, _: np.asarray(y * eta - np.exp(eta) - special.gammaln(y + 1)),
+    slopes=lambda y, eta, _: (y - np.exp(eta), _NO_SLOPE),
+    curvature=lambda y, eta, _: np.exp(eta),
+    draw=lambda eta, _, rng: rng.poisson(np.exp(np.minimum(eta, LARGEST_ETA))).astype(float),
+    cdf=lambda y, eta, _: np.asarray(special.pdtr(np.floor(y), np.exp(eta))),
+    **_COUNTS,
+)
+"""Counts with mean exp(eta)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NegativeBinomialLaw(PoissonLaw):
-    """Counts with mean mu = exp(eta) and variance mu + mu^2 / phi; 1 / phi ~ half-Cauchy(0, 5)."""
+def _nb_log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    above, below = softplus(eta - np.log(size))  # of the log odds, log(mu / phi)
+    # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
+    # digits for large phi. It is the dearest part, and counts take few values.
+    values, at = np.unique(y, return_inverse=True)
+    coefficient = -special.betaln(size, values + 1) - np.log(size + values)
+    return np.asarray(coefficient[..., at] - y * below - size * above)
 
-    size: ClassVar[str | None] = "phi"
-    sampled_size: ClassVar[tuple[str, int]] = ("rphi", -1)
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        above, below = softplus(eta - np.log(size))  # of the log odds, log(mu / phi)
-        # log[Gamma(y + phi) / (Gamma(phi) y!)] by the beta function: lgamma differences lose all
-        # digits for large phi. It is the dearest part, and counts take few values.
+def _nb_slopes(y: FloatArray, eta: FloatArray, size: Any) -> tuple[FloatArray, FloatArray]:
+    mu = np.exp(eta)
+    residual = (y - mu) / (mu + size)
+    with np.errstate(invalid="ignore"):
         values, at = np.unique(y, return_inverse=True)
-        coefficient = -special.betaln(size, values + 1) - np.log(size + values)
-        return np.asarray(coefficient[..., at] - y * below - size * above)
-
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        mu = np.exp(eta)
-        residual = (y - mu) / (mu + size)
-        with np.errstate(invalid="ignore"):
-            values, at = np.unique(y, return_inverse=True)
-            rise = (digamma(values + size) - digamma(size))[at]
-        return size * residual, rise - np.log1p(mu / size) - residual
-
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        odds = eta - np.log(size)
-        return np.asarray((size + y) * expit(odds) * expit(-odds))
-
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        mean = np.exp(np.minimum(eta, LARGEST_ETA))
-        rate = rng.gamma(size, mean / size)
-        return rng.poisson(np.minimum(rate, 1e18)).astype(np.float64)
-
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        share = size / (size + np.exp(eta))
-        below = special.betainc(size, np.minimum(np.floor(y), 1e15) + 1, share)
-        return np.where(y == np.inf, 1.0, below)
-
-    def log_prior_of_size(self, u: Any) -> Any:
-        return -u - np.log1p(np.exp(-2 * u) / 25)
+        rise = (digamma(values + size) - digamma(size))[at]
+    return size * residual, rise - np.log1p(mu / size) - residual
 
 
-@dataclass(frozen=True, kw_only=True)
-class BernoulliLaw(Law):
-    """0 or 1 with log odds eta."""
-
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        return -softplus((1 - 2 * y) * eta)[0]
-
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        return y - expit(eta), np.zeros(0)
-
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.asarray(expit(eta) * expit(-eta))
-
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        return np.asarray((rng.random(eta.size) < expit(eta)).astype(np.float64))
-
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        return np.where(y >= 1, 1.0, np.where(y >= 0, expit(-eta), 0.0))
-
-    def first_edges(self) -> FloatArray:
-        return np.array([0.0, np.inf])
-
-    def finer_edges(self, low: float, high: float) -> FloatArray | None:
-        return None
-
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        return np.linspace(-8, 8, 33)
+def _nb_curvature(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    odds = eta - np.log(size)
+    return np.asarray((size + y) * expit(odds) * expit(-odds))
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormalLaw(Law):
-    """Mean eta, deviation sigma; sigma ~ half-t_3(0, 1). `edges` are public bins, `step` is the
-    declared distance of values, below which bins make no sense."""
+def _nb_draw(eta: FloatArray, size: Any, rng: np.random.Generator) -> FloatArray:
+    rate = rng.gamma(size, np.exp(np.minimum(eta, LARGEST_ETA)) / size)
+    return np.asarray(rng.poisson(np.minimum(rate, 1e18)).astype(np.float64))
 
-    size: ClassVar[str | None] = "sigma"
-    sampled_size: ClassVar[tuple[str, int]] = ("sigma", 1)
-    largest_eta: ClassVar[float] = np.inf
-    edges: tuple[float, ...] = ()
-    step: float = 0.0
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        return np.asarray(-np.log(size) - _HALF_LOG_2PI - ((y - eta) / size) ** 2 / 2)
+def _nb_cdf(y: FloatArray, eta: float, size: Any) -> FloatArray:
+    share = size / (size + np.exp(eta))
+    below = special.betainc(size, np.minimum(np.floor(y), 1e15) + 1, share)
+    return np.where(y == np.inf, 1.0, below)
 
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        z = (y - eta) / size
-        return z / size, (z * z - 1) / size
 
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.full(eta.shape, 1 / size**2)
+NEGATIVE_BINOMIAL = Law(
+    log_density=_nb_log_density, slopes=_nb_slopes, curvature=_nb_curvature, draw=_nb_draw,
+    cdf=_nb_cdf, size="phi", sampled_size=("rphi", -1),
+    log_prior_of_size=lambda u: -u - np.log1p(np.exp(-2 * u) / 25), **_COUNTS,
+)  # fmt: skip
+"""Counts with mean mu = exp(eta) and variance mu + mu^2 / phi; 1 / phi ~ half-Cauchy(0, 5)."""
 
-    def search_of_u(self, y: FloatArray) -> tuple[float, float]:
-        highest = float(np.log(float(y.std()) or 1.0))
-        return highest - 14, highest + 1
+BERNOULLI = Law(
+    log_density=lambda y, eta, _: -softplus((1 - 2 * y) * eta)[0],
+    slopes=lambda y, eta, _: (y - expit(eta), _NO_SLOPE),
+    curvature=lambda y, eta, _: np.asarray(expit(eta) * expit(-eta)),
+    draw=lambda eta, _, rng: np.asarray((rng.random(eta.size) < expit(eta)).astype(float)),
+    cdf=lambda y, eta, _: np.where(y >= 1, 1.0, np.where(y >= 0, expit(-eta), 0.0)),
+    eta_of=lambda y: np.linspace(-8, 8, 33),
+    edges=np.array([0.0, np.inf]),
+    finer_edges=lambda low, high: None,
+)
+"""0 or 1 with log odds eta."""
 
-    def scales_of(self, edges: FloatArray) -> FloatArray:
-        low, high = np.log([np.diff(edges).min() / 4, edges[-1] - edges[0]])
-        return np.asarray(np.linspace(low, high, 40))
 
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(eta + size * rng.standard_normal(eta.size))
+def _normal_slopes(y: FloatArray, eta: FloatArray, size: Any) -> tuple[FloatArray, FloatArray]:
+    z = (y - eta) / size
+    return z / size, (z * z - 1) / size
 
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        return np.asarray(ndtr((y - eta) / size))
 
-    def log_prior_of_size(self, u: Any) -> Any:
-        return u - 2 * np.log1p(self.size_at(u) ** 2 / 3)
+def _normal_range(y: FloatArray) -> tuple[float, float]:
+    highest = float(np.log(float(y.std()) or 1.0))
+    return highest - 14, highest + 1
 
-    def first_edges(self) -> FloatArray:
-        return np.array(self.edges)
 
-    def finer_edges(self, low: float, high: float) -> FloatArray | None:
-        cells = 64 if not self.step else int(np.clip((high - low) / self.step, 1, 64))
+def _normal_scales(edges: FloatArray) -> FloatArray:
+    low, high = np.log([np.diff(edges).min() / 4, edges[-1] - edges[0]])
+    return np.asarray(np.linspace(low, high, 40))
+
+
+def normal_law(
+    floor: float = 0.0,
+    edges: Any = (np.inf,),
+    step: float = 0.0,
+    start_sd: tuple[float, float] = (10.0, 3.0),
+) -> Law:
+    """Mean eta, deviation sigma above a floor; sigma ~ half-t_3(0, 1). `edges` are public bins,
+    `step` is the declared distance of values, below which bins make no sense."""
+
+    def finer(low: float, high: float) -> FloatArray:
+        cells = 64 if not step else int(np.clip((high - low) / step, 1, 64))
         return np.append(np.linspace(low, high, cells + 1), np.inf)
 
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        return y
+    return Law(
+        log_density=lambda y, eta, size: np.asarray(
+            -np.log(size) - _HALF_LOG_2PI - ((y - eta) / size) ** 2 / 2
+        ),
+        slopes=_normal_slopes,
+        curvature=lambda y, eta, size: np.full(eta.shape, 1 / size**2),
+        draw=lambda eta, size, rng: np.asarray(eta + size * rng.standard_normal(eta.size)),
+        cdf=lambda y, eta, size: np.asarray(ndtr((y - eta) / size)),
+        eta_of=lambda y: y,
+        edges=np.array(edges),
+        finer_edges=finer,
+        size="sigma",
+        sampled_size=("sigma", 1),
+        log_prior_of_size=lambda u: u - 2 * np.log1p((floor + np.exp(np.minimum(u, 30))) ** 2 / 3),
+        range_of_u=_normal_range,
+        scales=_normal_scales,
+        floor=floor,
+        largest_eta=np.inf,
+        start_sd=start_sd,
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class GammaLaw(Law):
-    """Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
-
-    size: ClassVar[str | None] = "shape"
-    sampled_size: ClassVar[tuple[str, int]] = ("shape", 1)
-    range_of_u: ClassVar[tuple[float, float]] = (-5.0, 12.0)
-
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        constant = size * np.log(size) - special.gammaln(size)
-        return np.asarray(constant + (size - 1) * np.log(y) - size * (eta + y * np.exp(-eta)))
-
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        ratio = y * np.exp(-eta)
-        return size * (ratio - 1), np.log(size) + 1 - digamma(size) + np.log(ratio) - ratio
-
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        return np.full(eta.shape, size)
-
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        drawn = rng.gamma(size, np.exp(np.minimum(eta, 10 * LARGEST_ETA)) / size)
-        return np.asarray(np.maximum(drawn, np.finfo(np.float64).tiny))
-
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        return np.asarray(special.gammainc(size, size * y * np.exp(-eta)))
-
-    def log_prior_of_size(self, u: Any) -> Any:
-        return u - self.size_at(u)
-
-    def first_edges(self) -> FloatArray:
-        return np.append(2.0 ** np.arange(-30, 51), np.inf)
-
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        return np.log(y)
+def _gamma_log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    constant = size * np.log(size) - special.gammaln(size)
+    return np.asarray(constant + (size - 1) * np.log(y) - size * (eta + y * np.exp(-eta)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class BetaLaw(Law):
-    """Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
+def _gamma_slopes(y: FloatArray, eta: FloatArray, size: Any) -> tuple[FloatArray, FloatArray]:
+    ratio = y * np.exp(-eta)
+    return size * (ratio - 1), np.log(size) + 1 - digamma(size) + np.log(ratio) - ratio
 
-    size: ClassVar[str | None] = "lambda"
-    sampled_size: ClassVar[tuple[str, int]] = ("lambda", 1)
-    range_of_u: ClassVar[tuple[float, float]] = (-5.0, 18.0)
-    largest_eta: ClassVar[float] = 30.0
-    floor: float = 0.1
 
-    def log_density(self, y: FloatArray, eta: FloatArray, size: FloatArray | float) -> FloatArray:
-        return log_beta(y, np.asarray(size * expit(eta)), np.asarray(size * expit(-eta)))
+def _gamma_draw(eta: FloatArray, size: Any, rng: np.random.Generator) -> FloatArray:
+    drawn = rng.gamma(size, np.exp(np.minimum(eta, 10 * LARGEST_ETA)) / size)
+    return np.asarray(np.maximum(drawn, np.finfo(np.float64).tiny))
 
-    def slopes(self, y: FloatArray, eta: FloatArray, size: float) -> tuple[FloatArray, FloatArray]:
-        mean, other = expit(eta), expit(-eta)
-        one, two = digamma(size * mean), digamma(size * other)
-        by_mean = logit(y) - one + two
-        by_size = mean * by_mean + np.log1p(-y) - two + digamma(size)
-        return size * mean * other * by_mean, by_size
 
-    def curvature(self, y: FloatArray, eta: FloatArray, size: float) -> FloatArray:
-        one, two = size * expit(eta), size * expit(-eta)
-        spread = special.polygamma(1, one) + special.polygamma(1, two)
-        return np.asarray((one * expit(-eta)) ** 2 * spread)
+GAMMA = Law(
+    log_density=_gamma_log_density,
+    slopes=_gamma_slopes,
+    curvature=lambda y, eta, size: np.full(eta.shape, size),
+    draw=_gamma_draw,
+    cdf=lambda y, eta, size: np.asarray(special.gammainc(size, size * y * np.exp(-eta))),
+    eta_of=np.log,
+    edges=np.append(2.0 ** np.arange(-30, 51), np.inf),
+    size="shape",
+    sampled_size=("shape", 1),
+    log_prior_of_size=lambda u: u - np.exp(np.minimum(u, 30)),
+    range_of_u=lambda y: (-5.0, 12.0),
+)
+"""Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
 
-    def draw(self, eta: FloatArray, size: float, rng: np.random.Generator) -> FloatArray:
-        tiny = 1e-12
-        drawn = rng.beta(*(np.maximum(size * expit(sign * eta), tiny) for sign in (1, -1)))
-        return np.asarray(np.clip(drawn, 1e-10, 1 - 1e-10))
 
-    def cdf(self, y: FloatArray, eta: float, size: float) -> FloatArray:
-        share = special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
-        return np.asarray(share)
+def _beta_log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    return log_beta(y, np.asarray(size * expit(eta)), np.asarray(size * expit(-eta)))
 
-    def log_prior_of_size(self, u: Any) -> Any:
-        return u - 2.5 * np.log(self.size_at(u))
 
-    def first_edges(self) -> FloatArray:
-        return np.append(np.linspace(0, 1, 51)[1:-1], np.inf)
+def _beta_slopes(y: FloatArray, eta: FloatArray, size: Any) -> tuple[FloatArray, FloatArray]:
+    mean, other = expit(eta), expit(-eta)
+    one, two = digamma(size * mean), digamma(size * other)
+    by_mean = logit(y) - one + two
+    by_size = mean * by_mean + np.log1p(-y) - two + digamma(size)
+    return size * mean * other * by_mean, by_size
 
-    def finer_edges(self, low: float, high: float) -> FloatArray | None:
-        return None
 
-    def eta_of(self, y: FloatArray) -> FloatArray:
-        return np.asarray(logit(np.clip(y, 0.005, 0.995)))
+def _beta_curvature(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
+    one, two = size * expit(eta), size * expit(-eta)
+    spread = special.polygamma(1, one) + special.polygamma(1, two)
+    return np.asarray((one * expit(-eta)) ** 2 * spread)
+
+
+def _beta_draw(eta: FloatArray, size: Any, rng: np.random.Generator) -> FloatArray:
+    tiny = 1e-12
+    drawn = rng.beta(*(np.maximum(size * expit(sign * eta), tiny) for sign in (1, -1)))
+    return np.asarray(np.clip(drawn, 1e-10, 1 - 1e-10))
+
+
+BETA = Law(
+    log_density=_beta_log_density,
+    slopes=_beta_slopes,
+    curvature=_beta_curvature,
+    draw=_beta_draw,
+    cdf=lambda y, eta, size: np.asarray(
+        special.betainc(size * expit(eta), size * expit(-eta), np.clip(y, 0, 1))
+    ),
+    eta_of=lambda y: np.asarray(logit(np.clip(y, 0.005, 0.995))),
+    edges=np.append(np.linspace(0, 1, 51)[1:-1], np.inf),
+    finer_edges=lambda low, high: None,
+    size="lambda",
+    sampled_size=("lambda", 1),
+    log_prior_of_size=lambda u: u - 2.5 * np.log(0.1 + np.exp(u)),
+    range_of_u=lambda y: (-5.0, 18.0),
+    floor=0.1,
+    largest_eta=30.0,
+)
+"""Mean expit(eta), size lambda above 0.1; lambda ~ Pareto(0.1, 1.5)."""
 
 
 def intercept_of(X: FloatArray, eta: float) -> FloatArray:
@@ -386,7 +340,7 @@ def fit_histogram(
     if not tried.size:
         tried = np.zeros(1)
     tried = tried[np.unique(np.linspace(0, tried.size - 1, min(tried.size, 40)).astype(int))]
-    scales = law.scales_of(finite)
+    scales = np.zeros(1) if law.size is None else law.scales(finite)
 
     def loss(at: FloatArray) -> float:
         with np.errstate(all="ignore"):

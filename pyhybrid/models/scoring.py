@@ -152,7 +152,7 @@ class LinearScoring(Scoring):
         return 1 if self.law.finer_edges(0.0, 1.0) is None else 3
 
     def start(self, noisy_counts: NoisyCounts, noise_sd: float) -> FloatArray:
-        law, edges, near = self.law, self.law.first_edges(), None
+        law, edges, near = self.law, self.law.edges, None
         for _ in range(self.looks):
             counts = noisy_counts(partial(bins_of, edges=edges), edges.size)
             eta, u = near = fit_histogram(law, edges, counts, noise_sd, near)

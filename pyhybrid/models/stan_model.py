@@ -26,12 +26,11 @@ from pyhybrid.engines.programs import (
     declared_names,
     modern_arrays,
     parameter_names,
-    with_large_weights,
 )
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, in_form_of
-from pyhybrid.models.formula.design import Design, Matrix, read_design
+from pyhybrid.models.formula.design import Design, read_design
 from pyhybrid.privacy.censoring import Cap
 
 DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
@@ -194,9 +193,13 @@ class StanModel:
         for holds, message in rules:
             if not holds:
                 raise InvalidInput(message)
+        matrix = None if self.formula is None else design
+        reads = () if matrix is None else matrix.predictors
         bound = BoundStanModel(
-            model=self, table=df, design=None if self.formula is None else design
-        )
+            model=self, table=df, synthesized=(self.outcome,), source=self.source,
+            reads=(*reads, *self.predictors), matrix=matrix,
+            likelihood_parameters=parameter_names(self.source),
+        )  # fmt: skip
         bound.data(1.0)  # what is wrong with the data is said first
         check_compiles(self.source)
         check_weights_act(bound)
@@ -208,35 +211,14 @@ class BoundStanModel(BoundModel):
     """A user's program joined to a table. Confidential."""
 
     model: StanModel
-    design: Design | None = None
+    matrix: Design | None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
 
     @property
-    def program(self) -> StanProgram:
-        return self.model.source if self.survey is None else with_large_weights(self.model.source)
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        return (self.model.outcome,)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        coded = () if self.design is None else self.design.predictors
-        return (*coded, *self.model.predictors)
-
-    @property
-    def matrix(self) -> Matrix | None:
-        return self.design
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        return parameter_names(self.program)
-
-    @property
     def data_dependent(self) -> tuple[str, ...]:
-        terms = () if self.design is None else self.design.data_dependent
+        terms = () if self.matrix is None else self.matrix.data_dependent
         return (*terms, "the data of the Stan program", *super().data_dependent)
 
     @property
@@ -272,8 +254,8 @@ class BoundStanModel(BoundModel):
         shown = table[[*dict.fromkeys(self.reads), self.model.outcome]].reset_index(drop=True)
         declared = declared_names(self.program, "data")
         available: dict[str, Any] = {"n": len(table), "y": shown[self.model.outcome].to_numpy()}
-        if self.design is not None:
-            X = self.design.recoded(table).X
+        if self.matrix is not None:
+            X = self.matrix.recoded(table).X
             available |= {"K": X.shape[1], "X": X}
         return {
             **{name: value for name, value in available.items() if name in declared},

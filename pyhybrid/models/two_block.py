@@ -10,7 +10,7 @@ block is confidential and must not shape the coding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
-from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
+from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
@@ -154,8 +154,23 @@ class BlockModel(RegressionModel):
             indicator = Indicator(self.formula).bind_at(with_columns(df, {outcome: decision}), at)
             blocks.append(Block(name=name, bound=indicator, at=at))
             at = at[~decision[at]]
-        value = Block(name="value", bound=self.bind_at(df, at), at=at)
-        return BoundBlocks(model=self, table=df, blocks=(*blocks, value))
+        bound = self.bind_at(df, at)
+        blocks.append(Block(name="value", bound=bound, at=at))
+        return BoundBlocks(
+            model=self, table=df, blocks=tuple(blocks), synthesized=bound.synthesized,
+            reads=bound.reads, matrix=bound.design.recoded(df), levels=bound.levels,
+            advice=bound.advice, source=_one_after_the_other(b.bound.program for b in blocks),
+            likelihood_parameters=tuple(
+                f"{name}_{b.name}" for b in blocks for name in b.bound.likelihood_parameters
+            ),
+        )  # fmt: skip
+
+
+def _one_after_the_other(programs: Iterable[StanProgram]) -> StanProgram:
+    """A record of what is run."""
+    listed = list(programs)
+    name = "_and_".join(program.name for program in listed)
+    return StanProgram(name=name, text="\n".join(program.text for program in listed))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -164,7 +179,7 @@ class BoundBlocks(BoundModel):
     sampled one after the other. Confidential."""
 
     model: BlockModel
-    blocks: tuple[Block, ...]  # type: ignore[misc]
+    blocks: tuple[Block, ...]
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} in blocks, bound to {self.n} records>"
@@ -175,46 +190,14 @@ class BoundBlocks(BoundModel):
         return self.blocks[-1].bound
 
     @property
-    def levels(self) -> OutcomeLevels | None:  # type: ignore[override]
-        return self.value.levels
-
-    @cached_property
-    def matrix(self) -> Matrix:
-        """Predictors of all records, whether they have a value or not."""
-        return self.value.design.recoded(self.table)
-
-    @property
     def program(self) -> StanProgram:
-        """The programs of the blocks, one after the other, as a record of what is run."""
-        programs = [block.bound.program for block in self.blocks]
-        return StanProgram(
-            name="_and_".join(program.name for program in programs),
-            text="\n".join(program.text for program in programs),
-        )
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        return self.value.synthesized
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return self.value.reads
-
-    @property
-    def advice(self) -> str:  # type: ignore[override]
-        return self.value.advice
+        return _one_after_the_other(b.bound.program for b in self.blocks)
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         there = column.notna().to_numpy(dtype=bool)
         values = np.full(len(column), np.nan)
         values[there] = self.value.numbers_of(column[there])
         return values
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        return tuple(
-            f"{name}_{b.name}" for b in self.blocks for name in b.bound.likelihood_parameters
-        )
 
     @property
     def data_dependent(self) -> tuple[str, ...]:

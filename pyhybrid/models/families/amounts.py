@@ -14,7 +14,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Rules
-from pyhybrid.models.laws import GammaLaw, Law
+from pyhybrid.models.laws import GAMMA, Law
 from pyhybrid.models.two_block import BlockModel
 
 
@@ -184,5 +184,5 @@ class Gamma(LinearModel, AmountModel):
     prior: str = "normal"
     program_name: ClassVar[str] = "gamma_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "shape")
-    law: ClassVar[Law] = GammaLaw()
+    law: ClassVar[Law] = GAMMA
     scale: ClassVar[Transform] = Transform(forward=np.positive, inverse=np.positive, positive=True)

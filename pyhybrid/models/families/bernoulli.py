@@ -23,7 +23,7 @@ from pyhybrid.models.columns.form import (
 from pyhybrid.models.families.coefficients import PRIORS, LinearModel
 from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.models.grid import Axis
-from pyhybrid.models.laws import BernoulliLaw, Law
+from pyhybrid.models.laws import BERNOULLI, Law
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Indicator(LeveledModel, LinearModel):
     grid_priors: ClassVar[tuple[str, ...]] = PRIORS
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    law: ClassVar[Law] = BernoulliLaw()
+    law: ClassVar[Law] = BERNOULLI
 
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         levels = super().levels_of(values, name)

@@ -13,7 +13,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
 from pyhybrid.models.grid import Axis
-from pyhybrid.models.laws import LARGEST_ETA, Law, NegativeBinomialLaw, PoissonLaw
+from pyhybrid.models.laws import LARGEST_ETA, NEGATIVE_BINOMIAL, POISSON, Law
 from pyhybrid.models.two_block import BlockModel
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
@@ -96,7 +96,7 @@ class Poisson(CountModel):
     )
     program_name: ClassVar[str] = "poisson"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
-    law: ClassVar[Law] = PoissonLaw()
+    law: ClassVar[Law] = POISSON
 
 
 @dataclass(frozen=True)
@@ -125,4 +125,4 @@ class NegativeBinomial(CountModel):
     )
     program_name: ClassVar[str] = "negative_binomial"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "phi")
-    law: ClassVar[Law] = NegativeBinomialLaw()
+    law: ClassVar[Law] = NEGATIVE_BINOMIAL

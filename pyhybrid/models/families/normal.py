@@ -16,7 +16,7 @@ from pyhybrid.models.families.regression import Hints, Offset
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
-from pyhybrid.models.laws import Law, NormalLaw
+from pyhybrid.models.laws import Law, normal_law
 
 _FAR_FROM_PRIOR = 50
 
@@ -65,8 +65,8 @@ class NormalRegression(LinearModel, TransformedModel):
         if self.transform == "identity" and self.given_decimals is not None:
             step = 10.0**-self.given_decimals / self.unit
         # Of values as they are neither size nor spread is known beforehand.
-        known = (math.inf, math.inf) if self.transform == "identity" else NormalLaw.start_sd
-        return NormalLaw(floor=self.min_sd, edges=(*edges, math.inf), step=step, start_sd=known)
+        known = (math.inf, math.inf) if self.transform == "identity" else (10.0, 3.0)
+        return normal_law(self.min_sd, (*edges, math.inf), step, known)
 
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0

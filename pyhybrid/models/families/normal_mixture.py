@@ -10,7 +10,7 @@ move the posterior, and a solution of lesser density is left by the chains only 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -151,8 +151,8 @@ class RoughMixture:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _State:
-    """One EM iterate: coefficients (K, C), precisions of their prior (K,), deviations, proportions,
+class _Fit:
+    """An EM iterate: coefficients (K, C), precisions of their prior (K,), deviations, proportions,
     degrees of freedom used by the coefficients (C,)."""
 
     beta: FloatArray
@@ -164,45 +164,96 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Records:
+    """Outcomes (d,), predictors (d, K) and weights (d,); `spread` is the outcomes' deviation, later
+    that of the residuals of one regression."""
+
     y: FloatArray
     X: FloatArray
     weight: FloatArray
-    sd: FloatArray  # residual deviation of one regression, shape ()
+    spread: float
+
+    @property
+    def total(self) -> float:
+        return max(float(self.weight.sum()), 1e-300)
+
+    def m_step(self, share: FloatArray, precision: FloatArray) -> _Fit:
+        """Ridge regressions under responsibilities `share` (d, C)."""
+        y, X, n_components = self.y, self.X, share.shape[1]
+        responsibility = self.weight[:, None] * share
+        size = responsibility.sum(axis=0)
+        # The prior precision is in units of the component's own residual variance.
+        prior = np.diag(precision * self.spread**2)
+        gram = np.array([(X.T * w) @ X + prior for w in responsibility.T])
+        right = np.array([X.T @ (w * y) for w in responsibility.T])
+        beta = np.ascontiguousarray(np.linalg.solve(gram, right[..., None])[..., 0].T)
+        squares = (responsibility * (y[:, None] - X @ beta) ** 2).sum(axis=0)
+        diagonal = np.linalg.inv(gram).diagonal(axis1=1, axis2=2)
+        used = precision.size - self.spread**2 * diagonal @ precision
+        floor = _PRIOR_RECORDS * (_SMALLEST_SHARE * self.spread) ** 2
+        return _Fit(
+            beta=beta,
+            # scales of the coefficients, from the components themselves
+            precision=(1.0 + n_components) / (0.1 + (beta**2).sum(axis=1)),
+            sd=np.sqrt((squares + floor) / (np.maximum(size - used, 0.0) + _PRIOR_RECORDS)),
+            proportion=(size + 1) / (size.sum() + n_components),
+            used=used,
+        )
+
+    def e_step(self, fit: _Fit) -> tuple[FloatArray, float]:
+        """Responsibilities (d, C) and the weighted log-likelihood, up to a constant."""
+        z = (self.y[:, None] - self.X @ fit.beta) / fit.sd
+        log_density = np.log(fit.proportion) - np.log(fit.sd) - z**2 / 2
+        by_row = np.logaddexp.reduce(log_density, axis=1)
+        return np.exp(log_density - by_row[:, None]), float(self.weight @ by_row)
+
+    def em(self, fit: _Fit, iterations: int) -> tuple[_Fit, float]:
+        """The last iterate and its weighted log-likelihood."""
+        before = -np.inf
+        for _ in range(iterations):
+            share, log_lik = self.e_step(fit)
+            if abs(log_lik - before) < _TOLERANCE * self.total:
+                break
+            fit, before = self.m_step(share, fit.precision), log_lik
+        return fit, log_lik
 
 
 def rough_mixture(
     y: FloatArray, X: FloatArray, weight: FloatArray, n_components: int
 ) -> RoughMixture:
-    """Fit y (d,) on X (d, K) under frequency x record weights (d,)."""
-    records = _thinned(y, X, weight)
-    one = _m_step(records, np.ones((records.y.size, 1)), np.ones(X.shape[1]))
+    """Fit y (d,) on X (d, K) under frequency x record weights (d,), by at most 20,000 rows."""
+    step = -(-y.size // _MOST_ROWS)
+    kept, total = weight[::step], float(weight.sum())
+    mean = float(np.average(y, weights=weight)) if total else 0.0
+    spread = np.sqrt(max(float(weight @ (y - mean) ** 2) / max(total, 1e-300), 1e-20))
+    scaled = kept * (total / max(float(kept.sum()), 1e-300))
+    records = _Records(y=y[::step], X=X[::step], weight=scaled, spread=spread)
+    one = records.m_step(np.ones((records.y.size, 1)), np.ones(X.shape[1]))
     residual = records.y - records.X @ one.beta[:, 0]
-    records = _Records(y=records.y, X=records.X, weight=records.weight, sd=one.sd[0])
+    records = replace(records, spread=float(one.sd[0]))
     # From the most components down, while the Bayesian information criterion rises.
-    chosen, score = None, -np.inf
+    chosen, score = one, -np.inf
     for number in range(n_components, 0, -1):
         starts = _starts(residual, records.weight, number)
-        runs = [_em(records, _m_step(records, r, one.precision), _SHORT) for r in starts]
-        state, log_lik = _em(records, max(runs, key=lambda run: run[1])[0], _LONG)
+        runs = [records.em(records.m_step(r, one.precision), _SHORT) for r in starts]
+        fit, log_lik = records.em(max(runs, key=lambda run: run[1])[0], _LONG)
         # half the parameters of each component times the log of its weight, and of the proportions
-        total = float(records.weight.sum())
-        size = np.maximum(total * state.proportion, 2.0)
-        proportions = (size.size - 1) * np.log(max(total, 2.0))
-        criterion = log_lik - (float(((state.used + 1) * np.log(size)).sum() + proportions) / 2)
-        if criterion <= score:
+        size = np.maximum(records.total * fit.proportion, 2.0)
+        penalty = (fit.used + 1) @ np.log(size) + (number - 1) * np.log(max(records.total, 2.0))
+        if log_lik - penalty / 2 <= score:
             break
-        chosen, score = state, criterion
-    return _result(records, chosen or one, float(weight.sum()), n_components)
-
-
-def _thinned(y: FloatArray, X: FloatArray, weight: FloatArray) -> _Records:
-    """At most 20,000 rows, evenly spaced: a rough fit needs no more."""
-    step = -(-y.size // _MOST_ROWS)
-    kept = weight[::step]
-    scale = weight.sum() / max(float(kept.sum()), 1e-300)
-    mean = float(np.average(y, weights=weight)) if weight.any() else 0.0
-    sd = np.sqrt(max(float(weight @ (y - mean) ** 2) / max(float(weight.sum()), 1e-300), 1e-20))
-    return _Records(y=y[::step], X=X[::step], weight=kept * scale, sd=np.float64(sd))
+        chosen, score = fit, log_lik - penalty / 2
+    share, order = records.e_step(chosen)[0], np.argsort(-chosen.proportion, kind="stable")
+    information = np.zeros((n_components, X.shape[1], X.shape[1]))
+    for component, k in enumerate(order):
+        rows = records.X * (np.sqrt(records.weight * share[:, k]) / chosen.sd[k])[:, None]
+        information[component] = rows.T @ rows
+    empty = n_components - order.size
+    return RoughMixture(
+        center=np.pad(chosen.beta[:, order], ((0, 0), (0, empty))),
+        information=information,
+        sd=np.pad(chosen.sd[order], (0, empty), constant_values=1.0),
+        size=np.pad(total * chosen.proportion[order], (0, empty)),
+    )
 
 
 def _starts(residual: FloatArray, weight: FloatArray, n_components: int) -> list[FloatArray]:
@@ -219,67 +270,3 @@ def _starts(residual: FloatArray, weight: FloatArray, n_components: int) -> list
 
     tail = np.where(residual < np.median(residual), 2.0, 0.5) * np.abs(residual)
     return [bands(residual), bands(np.abs(residual)), bands(tail), bands(tail.max() / 4 - tail)]
-
-
-def _m_step(records: _Records, share: FloatArray, precision: FloatArray) -> _State:
-    """Ridge regressions under responsibilities `share` (d, C)."""
-    responsibility = records.weight[:, None] * share
-    size = responsibility.sum(axis=0)
-    # The prior precision is in units of the component's own residual variance.
-    prior = np.diag(precision * records.sd**2)
-    gram = np.array([(records.X.T * w) @ records.X + prior for w in responsibility.T])
-    right = np.array([records.X.T @ (w * records.y) for w in responsibility.T])
-    beta = np.ascontiguousarray(np.linalg.solve(gram, right[..., None])[..., 0].T)
-    sd, used = np.empty(share.shape[1]), np.empty(share.shape[1])
-    floor = _PRIOR_RECORDS * (_SMALLEST_SHARE * records.sd) ** 2
-    for k, (w, inverse) in enumerate(zip(responsibility.T, np.linalg.inv(gram), strict=True)):
-        squares = float(w @ (records.y - records.X @ beta[:, k]) ** 2)
-        used[k] = precision.size - records.sd**2 * float(precision @ inverse.diagonal())
-        sd[k] = np.sqrt((squares + floor) / (max(size[k] - used[k], 0.0) + _PRIOR_RECORDS))
-    # Scales of the coefficients, from the components themselves.
-    scale = (0.1 + (beta**2).sum(axis=1)) / (1.0 + share.shape[1])
-    return _State(
-        beta=beta,
-        precision=1 / scale,
-        sd=sd,
-        proportion=(size + 1) / (size.sum() + share.shape[1]),
-        used=used,
-    )
-
-
-def _em(records: _Records, state: _State, iterations: int) -> tuple[_State, float]:
-    """The last iterate and its weighted log-likelihood."""
-    total, before = max(float(records.weight.sum()), 1e-300), -np.inf
-    for _ in range(iterations):
-        log_density = _log_density(records, state)
-        by_row = np.logaddexp.reduce(log_density, axis=1)
-        now = float(records.weight @ by_row) / total
-        if abs(now - before) < _TOLERANCE:
-            break
-        state = _m_step(records, np.exp(log_density - by_row[:, None]), state.precision)
-        before = now
-    return state, now * total
-
-
-def _log_density(records: _Records, state: _State) -> FloatArray:
-    """log proportion_k + log N(y | X beta_k, sd_k), shape (d, C)."""
-    z = (records.y[:, None] - records.X @ state.beta) / state.sd
-    return np.asarray(np.log(state.proportion) - np.log(state.sd) - z**2 / 2)
-
-
-def _result(records: _Records, state: _State, total: float, n_components: int) -> RoughMixture:
-    """The components by falling proportion, filled up with empty ones."""
-    log_density = _log_density(records, state)
-    share = np.exp(log_density - np.logaddexp.reduce(log_density, axis=1)[:, None])
-    order, K = np.argsort(-state.proportion, kind="stable"), records.X.shape[1]
-    empty = n_components - order.size
-    information = np.zeros((n_components, K, K))
-    for place, k in enumerate(order):
-        weighted = records.X.T * (records.weight * share[:, k])
-        information[place] = weighted @ records.X / state.sd[k] ** 2
-    return RoughMixture(
-        center=np.pad(state.beta[:, order], ((0, 0), (0, empty))),
-        information=(information + information.transpose(0, 2, 1)) / 2,
-        sd=np.pad(state.sd[order], (0, empty), constant_values=1.0),
-        size=np.pad(total * state.proportion[order], (0, empty)),
-    )

@@ -24,7 +24,7 @@ from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, 
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import Axis, GridForm
 from pyhybrid.models.initialization import mode_of
-from pyhybrid.models.laws import BetaLaw, Law, log_beta
+from pyhybrid.models.laws import BETA, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
@@ -55,7 +55,7 @@ class ProportionModel(BlockModel):
     edge: float = 1e-10
     decimals: int | None = None
     density_above_one: ClassVar[bool] = True
-    law: ClassVar[Law] = BetaLaw()
+    law: ClassVar[Law] = BETA
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,4 +191,4 @@ class BetaRegression(LinearModel, ProportionModel):
 
     program_name: ClassVar[str] = "beta_regression"
     parameters: ClassVar[tuple[str, ...]] = ("beta", "lambda")
-    law: ClassVar[Law] = BetaLaw()
+    law: ClassVar[Law] = BETA

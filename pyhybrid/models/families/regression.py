@@ -24,8 +24,8 @@ import pandas as pd
 from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
-from pyhybrid.engines.base import Draws, FirstTry, StanProgram
-from pyhybrid.engines.programs import load_program, with_large_weights
+from pyhybrid.engines.base import Draws, FirstTry
+from pyhybrid.engines.programs import load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import (
@@ -198,8 +198,16 @@ class RegressionModel(ReleasedByMechanism, ABC):
         values = df[design.outcome] if at is None else df[design.outcome].iloc[at]
         self.check_outcome(design, values.index)
         design = replace(design, y=self.to_support(design.y))
-        levels = self.levels_of(values, design.outcome)
-        return BoundRegression(model=self, table=df, design=design, at=at, levels=levels)
+        default, columns = self.program == "default", design.columns
+        return BoundRegression(
+            model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
+            reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
+            source=load_program(self.stan_program), levels=self.levels_of(values, design.outcome),
+            advice=self.advice(design), takes_center=default,
+            first_try=self.first_try(columns) if default else None,
+            # With an offset the coordinates are no longer those of the mean that the ends suit.
+            grid_form=self.grid_form(columns) if default and not design.has_offset else None,
+        )  # fmt: skip
 
     def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
         """`BoundModel.first_try` for the design's `columns`."""
@@ -330,7 +338,6 @@ class BoundRegression(BoundModel):
     model: RegressionModel
     design: Design
     at: Positions | None = None
-    levels: OutcomeLevels | None = None  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
@@ -338,15 +345,6 @@ class BoundRegression(BoundModel):
     @property
     def n(self) -> int:
         return self.design.y.size
-
-    @property
-    def program(self) -> StanProgram:
-        program = load_program(self.model.stan_program)
-        return program if self.survey is None else with_large_weights(program)
-
-    @property
-    def synthesized(self) -> tuple[str, ...]:
-        return (self.design.outcome,)
 
     @property
     def outcome(self) -> FloatArray:
@@ -359,18 +357,6 @@ class BoundRegression(BoundModel):
         return level_places(column, self.design.outcome, self.levels)
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        return self.design.predictors
-
-    @property
-    def matrix(self) -> Matrix:
-        return self.design
-
-    @property
-    def likelihood_parameters(self) -> tuple[str, ...]:
-        return self.model.parameters
-
-    @property
     def data_dependent(self) -> tuple[str, ...]:
         read = self.levels is not None and self.levels.read
         levels = (f"levels of {self.design.outcome}; levels= declares them",) * read
@@ -380,26 +366,6 @@ class BoundRegression(BoundModel):
     def assumptions(self) -> tuple[str, ...]:
         said = support_said(self.design.outcome, self.model.ends)
         return (*said, *super().assumptions, *self.model.assumptions)
-
-    @property
-    def takes_center(self) -> bool:  # type: ignore[override]
-        """True of all built-in programs but the papers' own."""
-        return self.model.program == "default"
-
-    @property
-    def first_try(self) -> FirstTry | None:  # type: ignore[override]
-        return self.model.first_try(self.design.columns) if self.takes_center else None
-
-    @property
-    def grid_form(self) -> GridForm | None:  # type: ignore[override]
-        # With an offset the coordinates are no longer those of the mean that the ends suit.
-        if self.design.has_offset or not self.takes_center:
-            return None
-        return self.model.grid_form(self.design.columns)
-
-    @property
-    def advice(self) -> str:  # type: ignore[override]
-        return self.model.advice(self.design)
 
     @cached_property
     def rows(self) -> Rows:
