@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ _FEW_NUMBERS, _MOST_LEVELS = 10, 30
 _MOST_DECIMALS = 4
 _MANY = 0.02  # of the records: from here on zeros and missing values get a block
 _HEAPED = 4  # times as frequent as any other value
+_LARGE = 1000  # median of whole numbers that are amounts
 _NO_ZERO = 0.01  # probability of a zero among counts that have none of their own
 
 
@@ -92,7 +93,16 @@ def in_units(formula: str, df: pd.DataFrame) -> str:
     return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
 
 
-@dataclass(frozen=True, kw_only=True)
+def as_text(value: Any) -> str:
+    """A setting as on the command line; a number in digits that are read as the number again."""
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(float(value)).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
 class SuggestedModel:
     """A model by its name and settings, and in words what the column seems to hold."""
 
@@ -100,26 +110,14 @@ class SuggestedModel:
     holds: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def with_block(self, option: str, of: str) -> SuggestedModel:
-        """The same, with a block for zeros or missing values."""
-        return replace(
-            self, holds=f"{self.holds}, and {of}", settings={**self.settings, option: True}
-        )
+    def but(self, holds: str, **settings: Any) -> SuggestedModel:
+        """The same with more words and settings."""
+        return SuggestedModel(self.name, self.holds + holds, {**self.settings, **settings})
 
     def __str__(self) -> str:
         """As on the command line: ``lognormal:decimals=2,unit=1000``."""
-
-        def text(value: Any) -> str:
-            if isinstance(value, tuple):
-                return "+".join(map(str, value))
-            return str(value).lower() if isinstance(value, bool) else f"{value:.10g}"
-
-        given = ",".join(f"{key}={text(value)}" for key, value in self.settings.items())
+        given = ",".join(f"{name}={as_text(value)}" for name, value in self.settings.items())
         return f"{self.name}:{given}" if given else self.name
-
-
-def _suggested(name: str, holds: str, **settings: Any) -> SuggestedModel:
-    return SuggestedModel(name=name, holds=holds, settings=settings)
 
 
 def suggest_model(column: pd.Series) -> SuggestedModel:
@@ -141,14 +139,10 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
     suggested = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
-    missing = float(column.isna().mean())
-    if missing >= _MANY:
-        return suggested.with_block("missing", "missing values")
-    if len(held) < len(column):
-        return replace(
-            suggested, holds=f"{suggested.holds}, and missing values, which get synthetic ones"
-        )
-    return suggested
+    if column.isna().mean() >= _MANY:
+        return suggested.but(", and missing values", missing=True)
+    few = ", and missing values, which get synthetic ones"
+    return suggested.but(few) if len(held) < len(column) else suggested
 
 
 def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
@@ -161,77 +155,61 @@ def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
             f"outcome {name!r} must have at most {_MOST_LEVELS} levels for a model: it has "
             f"{len(levels)}; put levels together, or release the whole table"
         )
-    number = "two" if len(levels) == 2 else len(levels)
-    order = "" if len(levels) == 2 else " in an order" if ordered else " in no order"
+    order = "in an order" if ordered else "in no order"
+    holds = "two levels" if len(levels) == 2 else f"{len(levels)} levels {order}"
     kind = name_for_levels(len(levels), ordered=ordered)
-    return _suggested(kind, f"{number} levels{order}", levels=levels)
+    return SuggestedModel(kind, holds, {"levels": levels})
 
 
 def _of_numbers(column: pd.Series) -> SuggestedModel:
     y = column.to_numpy(dtype=np.float64)
     values = np.unique(y)
-    whole = bool((values == np.floor(values)).all())
+    whole, above = bool((values == np.floor(values)).all()), y[y > 0]
     if whole and values.size <= _FEW_NUMBERS:
         levels = tuple(int(value) for value in values)
         if len(levels) == 2:
-            return _suggested("bernoulli", "two numbers", levels=levels)
+            return SuggestedModel("bernoulli", "two numbers", {"levels": levels})
         holds = f"{len(levels)} whole numbers, taken as levels in order"
-        return _suggested("ordinal", holds, levels=levels)
-    zeros = _zeros_apart(y, counts=whole and not _looks_like_amounts(y))
-    if zeros is None:
-        return _of_many_numbers(y)
-    suggested = _of_many_numbers(y[y != 0])
-    if zeros:
-        return suggested.with_block("zeros", "zeros")
-    return replace(suggested, holds=f"{suggested.holds}, and a few zeros, which get amounts")
+        return SuggestedModel("ordinal", holds, {"levels": levels})
+    # whole numbers that are mostly large are money, not counts
+    counts = whole and values[0] >= 0 and not (above.size and np.median(above) >= _LARGE)
+    share = float((y == 0).mean())
+    if share and above.size >= 2:
+        if values[0] < 0:  # numbers of any sign have zeros, but not a heap of them
+            others = np.unique(y[y != 0], return_counts=True)[1]
+            many, has_none = share >= max(_MANY, _HEAPED * others.max() / y.size), False
+        elif counts:  # of a negative binomial
+            mean = float(above.mean())
+            size = mean**2 / max(float(above.var()) - mean, 1e-9)
+            many = share >= _MANY and (size / (size + mean)) ** size < _NO_ZERO
+            has_none = False
+        else:
+            many, has_none = share >= _MANY, True
+        if many:
+            return _of_many_numbers(y[y != 0], counts=counts).but(", and zeros", zeros=True)
+        if has_none:
+            few = ", and a few zeros, which get amounts"
+            return _of_many_numbers(above, counts=counts).but(few)
+    return _of_many_numbers(y, counts=counts)
 
 
-def _zeros_apart(y: FloatArray, *, counts: bool) -> bool | None:
-    """True if zeros need a block of their own, False if they are few that the family of the other
-    values does not have, None if it has them: counts, and numbers of any sign about 0."""
-    share, above = float((y == 0).mean()), y[y > 0]
-    if not share or above.size < 2:
-        return None
-    if y.min() < 0:
-        others = np.unique(y[y != 0], return_counts=True)[1]
-        return True if share >= max(_MANY, _HEAPED * others.max() / y.size) else None
+def _of_many_numbers(y: FloatArray, *, counts: bool) -> SuggestedModel:
+    """The model for counts, numbers of any sign, shares, or amounts above 0."""
     if counts:
-        size, success = _negative_binomial(above)
-        return True if share >= _MANY and success**size < _NO_ZERO else None
-    return share >= _MANY
-
-
-def _of_many_numbers(y: FloatArray) -> SuggestedModel:
-    values = np.unique(y)
-    whole = bool((values == np.floor(values)).all())
-    if whole and values[0] >= 0 and not _looks_like_amounts(y):
-        if y.var() < y.mean():
-            suggested = _normal(y, 0, "whole numbers of less spread than counts have")
-            return replace(suggested, settings={**suggested.settings, "lower": 0})
-        return _suggested("negative_binomial", "counts")
+        if y.var() >= y.mean():
+            return SuggestedModel("negative_binomial", "counts")
+        return _normal(y, 0, "whole numbers of less spread than counts have").but("", lower=0)
     decimals = decimals_of(y)
     decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)
-    if values[0] < 0:
+    if y.min() < 0:
         return _normal(y, decimals, "numbers of any sign")
-    if values[-1] <= 1:
-        return _suggested("beta_regression", "shares from 0 to 1", decimals=decimals)
-    return _amounts(y, decimals)
-
-
-def _looks_like_amounts(y: FloatArray) -> bool:
-    """True of whole numbers that are mostly large: money, not counts."""
-    above = y[y > 0]
-    return above.size > 0 and float(np.median(above)) >= 1000
-
-
-def _amounts(y: FloatArray, decimals: int) -> SuggestedModel:
-    """Amounts above 0; their logarithms where these are the less skewed, else gamma."""
-    unit = _round_number(float(np.median(y)))
+    if y.max() <= 1:
+        return SuggestedModel("beta_regression", "shares from 0 to 1", {"decimals": decimals})
+    settings = {"decimals": decimals, "unit": _round_number(float(np.median(y)))}
     # Of a gamma, logarithms are skewed to the left by about half of its skewness.
-    skewed = _skewness(np.log(y)) > -0.25 * _skewness(y)
-    name = "lognormal" if skewed else "gamma"
-    holds = "skewed amounts above 0" if skewed else "amounts above 0"
-    return _suggested(name, holds, decimals=decimals, unit=unit)
+    if _skewness(np.log(y)) > -0.25 * _skewness(y):
+        return SuggestedModel("lognormal", "skewed amounts above 0", settings)
+    return SuggestedModel("gamma", "amounts above 0", settings)
 
 
 def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
@@ -239,22 +217,16 @@ def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
     center, spread = float(np.median(y)), float(np.quantile(y, 0.84) - np.quantile(y, 0.16)) / 2
     far = abs(center) > 2 * spread
     unit = _round_number(max(abs(center), spread) if far else spread or float(y.std()))
+    settings: dict[str, Any] = {"decimals": decimals, "unit": unit}
     if abs(_skewness(y)) > 1.5 and not far:
-        holds = f"{holds}, with long tails"
-        return _suggested("normal", holds, transform="asinh", decimals=decimals, unit=unit)
-    return _suggested("normal", holds, decimals=decimals, unit=unit)
+        settings = {"transform": "asinh", **settings}
+        return SuggestedModel("normal", f"{holds}, with long tails", settings)
+    return SuggestedModel("normal", holds, settings)
 
 
 def _skewness(y: FloatArray) -> float:
     spread = float(y.std())
     return float((((y - y.mean()) / spread) ** 3).mean()) if spread else 0.0
-
-
-def _negative_binomial(k: FloatArray) -> tuple[float, float]:
-    """Size and success probability of the negative binomial of a mean and variance."""
-    mean = max(float(k.mean()), 1e-9)
-    size = mean**2 / max(float(k.var()) - mean, 1e-9)
-    return size, size / (size + mean)
 
 
 def _round_number(value: float) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.default_model import DefaultModel, suggest_model
+from pyhybrid.models.default_model import DefaultModel, as_text, suggest_model
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import is_number
 
@@ -54,25 +54,17 @@ def name_and_settings(model: Any) -> tuple[str, dict[str, str]]:
     for setting in fields(model):
         value = getattr(model, setting.name)
         if setting.init and setting.name != "formula" and value not in (None, setting.default):
-            shown = "+".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            settings[setting.name] = _exact(value) if isinstance(value, float) else shown
+            settings[setting.name] = as_text(value)
     return names.get(model.name, model.name), settings
-
-
-def _exact(value: float) -> str:
-    """Digits that are read as the value again: an end that is rounded may leave data outside."""
-    return repr(float(value)).removesuffix(".0")
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:
     """The model that `Model.describe` described, which may say more than the options that make the
     model, and leaves defaults out."""
-    classes = {getattr(make, "__name__", ""): make for make in MODELS.values()}
-    if settings["model"] not in classes:
-        raise InvalidInput(
-            f"the calibration's model must be built in: {settings['model']!r} is not"
-        )
-    make: Any = classes[settings["model"]]
+    name = settings["model"]
+    make: Any = next((m for m in MODELS.values() if getattr(m, "__name__", "") == name), None)
+    if make is None:
+        raise InvalidInput(f"the calibration's model must be built in: {name!r} is not")
     given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}
     model: Model = make(**given)
     return model

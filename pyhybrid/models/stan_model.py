@@ -44,6 +44,13 @@ _LARGEST = 1e12  # beyond this size, rounding hides a record's term
 _ROUNDING = 1e-9  # of the log of a probability of 1
 
 
+def _check(*rules: tuple[bool, str]) -> None:
+    """Raise InvalidInput with the message of the first rule that does not hold."""
+    for holds, message in rules:
+        if not holds:
+            raise InvalidInput(message)
+
+
 @dataclass(frozen=True, eq=False)
 class StanModel:
     """A user's Stan program as a synthesizer, for local charges.
@@ -105,30 +112,27 @@ class StanModel:
     def __post_init__(self) -> None:
         check_flag(self.density_above_one, "density_above_one")
         check_decimals(self.decimals)
-        if isinstance(self.predictors, str) or not all(isinstance(n, str) for n in self.predictors):
-            raise InvalidInput(f"predictors must be a tuple of names: found {self.predictors!r}")
-        for name, kind, must in (
-            ("data", Mapping, "be a mapping or a function of the table"),
-            (
-                "predict",
-                str,
-                "name a generated quantity, or be a function of (parameters, df, rng)",
-            ),
-        ):
-            value = getattr(self, name)
-            if not (callable(value) or isinstance(value, kind)):
-                raise InvalidInput(f"{name} must {must}: found {type(value).__name__}")
-        if "weights" not in declared_names(self.source, "data"):
-            raise InvalidInput(
-                f"program {self.source.name!r} must declare weights in its data block, e.g. "
-                "'vector<lower=0, upper=1>[n] weights;', and multiply each record's "
-                "log-likelihood by its weight"
-            )
-        if "log_lik" not in block_text(self.source, r"generated\s+quantities"):
-            raise InvalidInput(
-                f"program {self.source.name!r} must yield log_lik in its generated quantities: a "
-                "vector with the log-likelihood of each record, not weighted"
-            )
+        named = not isinstance(self.predictors, str)
+        of_data, of_predict = callable(self.data), callable(self.predict)
+        _check(
+            (named and all(isinstance(n, str) for n in self.predictors),
+             f"predictors must be a tuple of names: found {self.predictors!r}"),
+            (of_data or isinstance(self.data, Mapping),
+             f"data must be a mapping or a function of the table: found {type(self.data).__name__}"),
+            (of_predict or isinstance(self.predict, str),
+             "predict must name a generated quantity, or be a function of (parameters, df, rng): "
+             f"found {type(self.predict).__name__}"),
+        )  # fmt: skip
+        name, generated = self.source.name, block_text(self.source, r"generated\s+quantities")
+        _check(
+            ("weights" in declared_names(self.source, "data"),
+             f"program {name!r} must declare weights in its data block, e.g. "
+             "'vector<lower=0, upper=1>[n] weights;', and multiply each record's log-likelihood by "
+             "its weight"),
+            ("log_lik" in generated,
+             f"program {name!r} must yield log_lik in its generated quantities: a vector with the "
+             "log-likelihood of each record, not weighted"),
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -178,7 +182,7 @@ class StanModel:
         stanli whichever engine samples."""
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
         unknown = next((name for name in self.predictors if name not in df.columns), None)
-        rules = (
+        _check(
             (design.outcome == self.outcome,
              f"formula must have the outcome {self.outcome!r} on its left: found "
              f"{design.outcome!r}"),
@@ -190,9 +194,6 @@ class StanModel:
             (self.outcome not in self.predictors,
              f"outcome {self.outcome!r} must not be among the predictors"),
         )  # fmt: skip
-        for holds, message in rules:
-            if not holds:
-                raise InvalidInput(message)
         matrix = None if self.formula is None else design
         reads = () if matrix is None else matrix.predictors
         bound = BoundStanModel(
@@ -315,62 +316,51 @@ class BoundStanModel(BoundModel):
     ) -> pd.DataFrame:
         """The outcome drawn anew at one draw, from data whose outcomes have changed places."""
         name, predict = self.model.outcome, self.model.predict
-        table = self.table if given is None else given
-        shuffled = _with_outcomes_shuffled(table, self.table[name], rng)
-        at = ProgramAtPoints(self.program, self.data(1.0, shuffled))
+        table, like = self.table if given is None else given, self.table[self.model.outcome]
+        at = ProgramAtPoints(self.program, self.data(1.0, _with_shuffled(table, like, rng)))
         quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
         if isinstance(predict, str):
             values: Any = self.named(quantities, predict)[0]
         else:
             parameters = {key: v[0] for key, v in quantities.items() if key != "log_lik"}
             values = predict(parameters, table.drop(columns=name, errors="ignore"), rng)
-        return self._released(values).to_frame()
-
-    def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
-        """The generated quantity that `predict` names, (S, n)."""
-        if predict not in quantities:
-            raise InvalidInput(
-                f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
-            )
-        return quantities[predict]
-
-    def _released(self, values: Any) -> pd.Series:
-        """What `predict` made, as a column in the form of what is released."""
         try:
             replicate = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput(f"predict must return numbers: found {type(values)}") from None
-        if replicate.shape != (self.n,):
-            raise InvalidInput(
-                f"predict must have shape ({self.n},), one value per record: found "
-                f"{replicate.shape}"
-            )
+        shape = replicate.shape
+        _check((shape == (self.n,), f"predict must have shape ({self.n},), one value per record: "
+                f"found {shape}"))  # fmt: skip
         if not np.isfinite(replicate).all():
             raise SamplingError("a replicate is not finite: see predict")
         rounded = replicate if self.decimals is None else np.round(replicate, self.decimals)
-        return in_form_of(rounded, self.table[self.model.outcome], self.model.decimals)
+        return in_form_of(rounded, like, self.model.decimals).to_frame()
+
+    def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
+        """The generated quantity that `predict` names, (S, n)."""
+        message = f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
+        _check((predict in quantities, message))
+        return quantities[predict]
 
 
-def _with_outcomes_shuffled(
+def _with_shuffled(
     table: pd.DataFrame, outcome: pd.Series, rng: np.random.Generator
 ) -> pd.DataFrame:
-    places = rng.permutation(len(table))
-    shuffled: pd.DataFrame = table.assign(**{str(outcome.name): outcome.array[places]})
-    return shuffled
+    order = rng.permutation(len(table))
+    return table.assign(**{str(outcome.name): outcome.array[order]})
 
 
 def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
     """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
-    if log_lik.shape != (n_draws, bound.n):
-        raise InvalidInput(
-            f"log_lik of program {bound.program.name!r} must have one value per record, "
-            f"{bound.n}: found {log_lik.shape[1:]}"
-        )
-    if not bound.density_above_one and (log_lik > _ROUNDING).any():
-        raise InvalidInput(
-            f"log_lik of program {bound.program.name!r} must be at most 0 where "
-            "density_above_one=False: it is not; leave the flag out"
-        )
+    name = bound.program.name
+    _check(
+        (log_lik.shape == (n_draws, bound.n),
+         f"log_lik of program {name!r} must have one value per record, {bound.n}: found "
+         f"{log_lik.shape[1:]}"),
+        (bound.density_above_one or bool((log_lik <= _ROUNDING).all()),
+         f"log_lik of program {name!r} must be at most 0 where density_above_one=False: it is not; "
+         "leave the flag out"),
+    )  # fmt: skip
 
 
 def check_weights_act(bound: BoundStanModel) -> None:
@@ -386,19 +376,15 @@ def check_weights_act(bound: BoundStanModel) -> None:
     points = rng.uniform(-1, 1, (_TRIES, unweighted.n_unconstrained))
     points = points[np.abs(weighted.log_density(points)) < _LARGEST][:_POINTS]
     prior = unweighted.log_density(points)
-    if not np.isfinite(prior).any():
-        raise InvalidInput(
-            f"the log density of program {name!r} must be finite somewhere: it is not at {_TRIES} "
-            "random points; see its constraints and its data"
-        )
+    _check((bool(np.isfinite(prior).any()), f"the log density of program {name!r} must be finite "
+            f"somewhere: it is not at {_TRIES} random points; see its constraints and its data"
+            ))  # fmt: skip
     quantities = unweighted.quantities(points, seed=_SEED)
     log_lik = quantities["log_lik"]
     _check_log_lik(bound, log_lik, len(points))
-    if not np.allclose(weighted.quantities(points)["log_lik"], log_lik, rtol=1e-6, atol=1e-9):
-        raise InvalidInput(
-            f"log_lik of program {name!r} must not depend on weights: it does; take the weights "
-            "out of generated quantities"
-        )
+    same = np.allclose(weighted.quantities(points)["log_lik"], log_lik, rtol=1e-6, atol=1e-9)
+    _check((same, f"log_lik of program {name!r} must not depend on weights: it does; take the "
+            "weights out of generated quantities"))  # fmt: skip
     singles = np.zeros((_SINGLE_RECORDS, bound.n))
     singles[np.arange(_SINGLE_RECORDS), rng.integers(bound.n, size=_SINGLE_RECORDS)] = 0.7
     for weights in (alpha, *singles):
@@ -406,24 +392,19 @@ def check_weights_act(bound: BoundStanModel) -> None:
         expected = log_lik @ weights
         error = moved - expected
         error = error - error.mean() if error.size > 1 else error
-        if not (np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all():
-            raise InvalidInput(
-                f"weights of program {name!r} must multiply each record's log_lik in the model "
+        act = bool((np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all())
+        _check((act, f"weights of program {name!r} must multiply each record's log_lik in the model "
                 "block: when weights change, the log density must move by weights times log_lik, "
                 "and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
-                "same term as in log_lik"
-            )
+                "same term as in log_lik"))  # fmt: skip
     predict = bound.model.predict
     if isinstance(predict, str):
         replicates = bound.named(quantities, predict)
-        shuffled = _with_outcomes_shuffled(
-            bound.table, bound.table[bound.model.outcome], np.random.default_rng(_SEED)
-        )
+        table, rng = bound.table, np.random.default_rng(_SEED)
+        shuffled = _with_shuffled(table, table[bound.model.outcome], rng)
         other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
         again = other.quantities(points, seed=_SEED)[predict]
-        if not np.array_equal(replicates, again, equal_nan=True):
-            raise InvalidInput(
-                f"{predict!r} of program {name!r} must not read the confidential outcome: it "
-                "changes when outcomes change places; draw it from parameters and predictors alone,"
-                " before other random numbers of generated quantities"
-            )
+        unread = np.array_equal(replicates, again, equal_nan=True)
+        _check((unread, f"{predict!r} of program {name!r} must not read the confidential outcome: "
+                "it changes when outcomes change places; draw it from parameters and predictors "
+                "alone, before other random numbers of generated quantities"))  # fmt: skip

@@ -76,7 +76,7 @@ class NormalRegression(LinearModel, TransformedModel):
 
     def advice(self, design: Design) -> str:
         """Values far from what the priors expect are pulled towards 0, or have several modes."""
-        size = float(np.median(np.abs(design.y)))
+        size = float(np.median(np.abs(design.y))) if design.y.size else 0.0
         expected = self.unit * (1.0 if self.prior == "published" else self.prior_scale_intercept)
         if self.transform != "identity" or size <= _FAR_FROM_PRIOR * expected:
             return ""
