@@ -108,11 +108,7 @@ class BoundModel(ABC):
 
     @abstractmethod
     def replicate(
-        self,
-        draws: Draws,
-        draw: int,
-        rng: np.random.Generator,
-        given: pd.DataFrame | None = None,
+        self, draws: Draws, draw: int, rng: np.random.Generator, given: pd.DataFrame | None = None
     ) -> pd.DataFrame:
         """The synthesized columns alone, drawn anew from draw `draw`, on the table's index.
 

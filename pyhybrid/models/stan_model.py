@@ -21,16 +21,12 @@ from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
-from pyhybrid.engines.programs import (
-    block_text,
-    declared_names,
-    modern_arrays,
-    parameter_names,
-)
+from pyhybrid.engines.programs import block_text, declared_names, modern_arrays, parameter_names
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, in_form_of
 from pyhybrid.models.formula.design import Design, read_design
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.censoring import Cap
 
 DataOfTable = Callable[[pd.DataFrame], Mapping[str, Any]]
@@ -118,7 +114,8 @@ class StanModel:
             (named and all(isinstance(n, str) for n in self.predictors),
              f"predictors must be a tuple of names: found {self.predictors!r}"),
             (of_data or isinstance(self.data, Mapping),
-             f"data must be a mapping or a function of the table: found {type(self.data).__name__}"),
+             "data must be a mapping or a function of the table: found "
+             f"{type(self.data).__name__}"),
             (of_predict or isinstance(self.predict, str),
              "predict must name a generated quantity, or be a function of (parameters, df, rng): "
              f"found {type(self.predict).__name__}"),
@@ -308,11 +305,7 @@ class BoundStanModel(BoundModel):
         return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
 
     def replicate(
-        self,
-        draws: Draws,
-        draw: int,
-        rng: np.random.Generator,
-        given: pd.DataFrame | None = None,
+        self, draws: Draws, draw: int, rng: np.random.Generator, given: pd.DataFrame | None = None
     ) -> pd.DataFrame:
         """The outcome drawn anew at one draw, from data whose outcomes have changed places."""
         name, predict = self.model.outcome, self.model.predict
@@ -347,7 +340,7 @@ def _with_shuffled(
     table: pd.DataFrame, outcome: pd.Series, rng: np.random.Generator
 ) -> pd.DataFrame:
     order = rng.permutation(len(table))
-    return table.assign(**{str(outcome.name): outcome.array[order]})
+    return with_columns(table, {str(outcome.name): outcome.array[order]})
 
 
 def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
@@ -357,7 +350,7 @@ def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> 
         (log_lik.shape == (n_draws, bound.n),
          f"log_lik of program {name!r} must have one value per record, {bound.n}: found "
          f"{log_lik.shape[1:]}"),
-        (bound.density_above_one or bool((log_lik <= _ROUNDING).all()),
+        (bound.density_above_one or not bool((log_lik > _ROUNDING).any()),
          f"log_lik of program {name!r} must be at most 0 where density_above_one=False: it is not; "
          "leave the flag out"),
     )  # fmt: skip
@@ -393,9 +386,9 @@ def check_weights_act(bound: BoundStanModel) -> None:
         error = moved - expected
         error = error - error.mean() if error.size > 1 else error
         act = bool((np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all())
-        _check((act, f"weights of program {name!r} must multiply each record's log_lik in the model "
-                "block: when weights change, the log density must move by weights times log_lik, "
-                "and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
+        _check((act, f"weights of program {name!r} must multiply each record's log_lik in the "
+                "model block: when weights change, the log density must move by weights times "
+                "log_lik, and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
                 "same term as in log_lik"))  # fmt: skip
     predict = bound.model.predict
     if isinstance(predict, str):

@@ -1,9 +1,8 @@
 """Survey weights: a record's term is its log-likelihood times its survey weight.
 
 The pseudo posterior of a survey weights record i by w_i, which averages 1, so that the model is
-fitted to the population and not to those who were sampled [H22]. Privacy weights come on top: the
-weight in the program is alpha_i w_i. What a record tells is alpha_i w_i f_i: bounds, ranges, risk
-and caps are of that product.
+fitted to the population [H22]. Privacy weights come on top: what a record tells is alpha_i w_i f_i,
+of which bounds, ranges, risk and caps are.
 
 Weights are taken as they are in the table, so that a term is a function of its own record alone.
 Weights that were normalized by their sum, or calibrated so that they sum to a total, all move when
@@ -65,11 +64,11 @@ class SurveyWeights:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What survey weights do to the guarantee."""
-        return (
+        said = (
             f"A record's term is its log-likelihood times its survey weight ({self.column})"
-            ": a record of a large weight tells more, and is charged for it.",
-            *([] if self.of_sample else [_OWN]),
+            ": a record of a large weight tells more, and is charged for it."
         )
+        return (said,) if self.of_sample else (said, _OWN)
 
 
 def with_survey_weights(bound: Any, column: str) -> Any:

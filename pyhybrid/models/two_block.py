@@ -258,11 +258,7 @@ class BoundBlocks(BoundModel):
         }
 
     def replicate(
-        self,
-        draws: Draws,
-        draw: int,
-        rng: np.random.Generator,
-        given: pd.DataFrame | None = None,
+        self, draws: Draws, draw: int, rng: np.random.Generator, given: pd.DataFrame | None = None
     ) -> pd.DataFrame:
         table = self.table if given is None else given
         values, at = np.full(self.n, np.nan), np.arange(self.n)

@@ -91,19 +91,17 @@ class Bernoulli(BlockModel, Indicator):
         For text and categories a strict charge needs it: if omitted the levels are read, sorted or
         as the categories are, and the charge says so and is not strict.
     prior : {"normal", "published"}, default "normal"
-        On the coefficients: independent normals about 0 with standard deviations `prior_scale`
-        (2.5) and, for the intercept, `prior_scale_intercept` (10); see
-        `pyhybrid.models.families.coefficients.LinearModel`. It keeps the posterior proper where
-        predictors separate the levels.
+        On the coefficients, see `pyhybrid.models.families.coefficients.LinearModel`; it keeps the
+        posterior proper where predictors separate the levels.
 
     Notes
     -----
     rstanarm's default has 2.5 for the coefficients, too, but per standard deviation of the data's
     columns, and 2.5 for the intercept of centered ones: both are functions of the data.
 
-    Under `pyhybrid.Censored` a small cap costs utility: once terms are clipped, the larger level
-    gains from every record and the smaller one loses no more than the cap, so that released shares
-    drift to the larger level: of 1000 records a share of .7 is released as 1 at a cap of .5, with a
+    Under `pyhybrid.Censored` a small cap costs utility: of clipped terms the larger level gains
+    from every record and the smaller one loses no more than the cap, so that released shares drift
+    to the larger level. Of 1000 records a share of .7 is released as 1 at a cap of .5, with a
     center or without; at a cap of 2 it stays .7 with a center, and is 1 without. Privacy is as
     stated; compare the shares before you give a release away.
     """
@@ -130,15 +128,13 @@ class Categorical(LevelModel):
 
     Notes
     -----
-    brms's ``categorical()`` with ``normal(0, 2.5)`` for the coefficients of every level against the
-    first has the same prior for each of them, but independent ones: two other levels then differ
-    by N(0, 2 * 2.5^2), and of many levels the first one is never a rare one. With two levels
+    brms's ``categorical()`` with ``normal(0, 2.5)`` has the same prior for each level against the
+    first, but independent ones: two other levels then differ by N(0, 2 * 2.5^2). With two levels
     this is `pyhybrid.Bernoulli` under its normal prior. The papers' prior, a scale for each
     coefficient, is not offered: it treats the first level unlike the others.
 
-    The levels' coefficients are as many as levels times columns, and a fit takes time in
-    proportion to distinct predictors times levels. On a small cap under `pyhybrid.Censored` see
-    `pyhybrid.Bernoulli`.
+    A fit takes time in proportion to distinct predictors times levels. On a small cap under
+    `pyhybrid.Censored` see `pyhybrid.Bernoulli`.
     """
 
     program_name: ClassVar[str] = "categorical"
@@ -189,11 +185,8 @@ class Ordinal(LevelModel):
         Wilkinson formula with an intercept, whose place the thresholds take, e.g.
         ``"satisfaction ~ age"``; it takes no ``offset()``.
     levels : tuple, optional
-        All values that the column can hold, from the lowest, e.g. ``("low", "middle", "high")``:
-        public, given, never read from the data. A logical column has false and true. Of text they
-        must be given; of numbers and ordered categories a strict charge needs them: if omitted they
-        are read, sorted, or in the order of the categories, and the charge says so and is not
-        strict.
+        From the lowest, e.g. ``("low", "middle", "high")``, as in
+        `pyhybrid.models.families.levels.LevelModel`. Of text they must be given.
     prior_scale : float, default 2.5
         The coefficients are independent N(0, prior_scale^2), on the scale of the columns as the
         formula codes them.
@@ -204,8 +197,7 @@ class Ordinal(LevelModel):
     -----
     brms's ``cumulative()`` with ``normal(0, 2.5)`` for the coefficients has the same prior for
     them; its thresholds have student_t(3, 0, 2.5) priors, given that they increase, in a model with
-    centered predictors, which is a function of the data. rstanarm's ``stan_polr`` has a
-    Dirichlet prior on the probabilities at the predictors' means. With two levels this is
+    centered predictors, which is a function of the data. With two levels this is
     `pyhybrid.Bernoulli` under its normal prior. On a small cap under `pyhybrid.Censored` see there.
     """
 

@@ -27,13 +27,17 @@ PUBLISHED = {
 _NONE = 1e300  # no term reaches it
 
 
+def program_of(model: Any) -> str:
+    """Name of the program that is sampled."""
+    folder = "" if model.program == "default" else "published/"
+    return f"{folder}{model.program_name}"
+
+
 def check_program(model: Any) -> None:
     """Raise InvalidInput unless the model has the program that it asks for."""
     if check_choice(model.program, "program", PROGRAMS) == "default":
         return
-    if model.program_name not in PUBLISHED or model.stan_program not in {
-        f"published/{name}" for name in PUBLISHED
-    }:
+    if model.program_name not in PUBLISHED:
         raise InvalidInput(
             f"program='published' must be of Poisson, NegativeBinomial, Beta, BetaRegression or "
             f"MixtureRegression, which the papers print or describe: {model.name} with these "
@@ -57,9 +61,8 @@ def published_data(
             f"program='published' of {model.name} takes no cap, as no paper prints one for it: "
             "leave program= out"
         )
-    if cap is not None and (
-        cap.reference is not None or cap.unit is not None or cap.below != cap.above
-    ):
+    plain = cap is None or (cap.reference is None and cap.unit is None and cap.below == cap.above)
+    if not plain:
         raise InvalidInput(
             "program='published' clips the terms of single records at a cap about 0: leave center, "
             "calibration and unit out, or program="

@@ -28,13 +28,8 @@ from pyhybrid.engines.base import Draws, FirstTry
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
-from pyhybrid.models.columns.support import (
-    draw_within,
-    in_form_of,
-    limits_of_dtype,
-    support_said,
-)
-from pyhybrid.models.families.published import check_program, published_data
+from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
+from pyhybrid.models.families.published import check_program, program_of, published_data
 from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
@@ -171,11 +166,6 @@ class RegressionModel(ReleasedByMechanism, ABC):
         return {"model": self.name, **given, **lists}
 
     @property
-    def stan_program(self) -> str:
-        """Name of the program that is sampled."""
-        return self.program_name if self.program == "default" else f"published/{self.program_name}"
-
-    @property
     def one_value(self) -> bool:
         """True if all records may have the same outcome."""
         return self.any_rank and not self.density_above_one
@@ -202,7 +192,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
         return BoundRegression(
             model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
             reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
-            source=load_program(self.stan_program), levels=self.levels_of(values, design.outcome),
+            source=load_program(program_of(self)), levels=self.levels_of(values, design.outcome),
             advice=self.advice(design), takes_center=default,
             first_try=self.first_try(columns) if default else None,
             # With an offset the coordinates are no longer those of the mean that the ends suit.
@@ -461,11 +451,7 @@ class BoundRegression(BoundModel):
         return self.model.monitored(draws, self.design)
 
     def replicate(
-        self,
-        draws: Draws,
-        draw: int,
-        rng: np.random.Generator,
-        given: pd.DataFrame | None = None,
+        self, draws: Draws, draw: int, rng: np.random.Generator, given: pd.DataFrame | None = None
     ) -> pd.DataFrame:
         same = given is None or all(given[n].equals(self.table[n]) for n in self.design.predictors)
         design = self.design if given is None or same else self.design.recoded(given)
