@@ -17,10 +17,9 @@ half of the records, to which the shares at the means are adjusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,21 +37,14 @@ _SCORING_STEPS = 50
 _ENOUGH = 1e-4  # of a posterior standard deviation, or of the log size
 _WIDTH = 1e-2  # of second differences
 _LOGISTIC_VARIANCE = np.pi**2 / 3
-# How hints change where starting points are spread: standard deviations grow, an information falls
-# by the square.
-_POWER_OF_DISPERSION = {"factor": 1, "information_root": -1, "information": -2, "score": -2}
+_OF_DISPERSION = {"factor": 1, "information_root": -1, "information": -2, "score": -2}
 
 
 def dispersed(hints: Mapping[str, Any], dispersion: float) -> dict[str, Any]:
-    """Hints for starting points that are spread `dispersion` times as far."""
-
-    def power(name: str) -> int:
-        return 1 if name.startswith("spread_") else _POWER_OF_DISPERSION.get(name, 0)
-
-    return {
-        name: dispersion ** power(name) * hint if power(name) else hint
-        for name, hint in hints.items()
-    }
+    """Hints for starting points that are spread `dispersion` times as far: standard deviations
+    grow, an information falls by the square."""
+    powers = {n: 1 if n.startswith("spread_") else _OF_DISPERSION.get(n, 0) for n in hints}
+    return {n: dispersion ** powers[n] * h if powers[n] else h for n, h in hints.items()}
 
 
 @contextmanager
@@ -124,9 +116,8 @@ def mode_of(
         return float(search.x)
 
     def by_eta(u: float, beta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        size, eta = law.size_at(u), at(beta)
-        curvature = np.maximum(law.curvature(y, eta, size), 0.0)
-        return weight * law.slopes(y, eta, size)[0], weight * curvature
+        given = y, at(beta), law.size_at(u)
+        return weight * law.slopes(*given)[0], weight * np.maximum(law.curvature(*given), 0.0)
 
     mean = float(weight @ y / total) if total else float(y.mean())
     middle = float(np.median(law.eta_of(np.array([mean])))) - float(np.mean(offset))
@@ -136,7 +127,9 @@ def mode_of(
         slope, curvature = by_eta(u, beta)
         gradient = scaled.T @ slope - ridge * beta
         step = np.linalg.solve((scaled.T * curvature) @ scaled + np.diag(ridge), gradient)
-        length = _first_descent(partial(loss, u), beta, step)
+        lengths = (0.5**k for k in range(12))  # the first that does not raise the loss
+        most = loss(u, beta)
+        length = next((k for k in lengths if loss(u, beta + k * step) <= most), 0.0)
         beta, before = beta + length * step, u
         u = best_size(beta)
         if length * np.sqrt(abs(gradient @ step)) < _ENOUGH and abs(u - before) < _ENOUGH:
@@ -156,15 +149,6 @@ def _column_sizes(X: FloatArray) -> FloatArray:
         except FloatingPointError:
             raise ValueError("values beyond 1e154") from None
     return np.asarray(np.where(size > 0, size, 1.0))
-
-
-def _first_descent(
-    loss: Callable[[FloatArray], float], start: FloatArray, step: FloatArray
-) -> float:
-    """The largest of 1, 1/2, 1/4, ... steps that does not raise the loss; 0 if there is none."""
-    before = loss(start)
-    lengths = (0.5**k for k in range(12))
-    return next((length for length in lengths if loss(start + length * step) <= before), 0.0)
 
 
 def quadratic(
@@ -209,9 +193,6 @@ def start_of_levels(
 
     spread, levels = spread_and_levels(np.diag(shares) - np.outer(shares, shares))
 
-    def shares_at(B: FloatArray) -> FloatArray:
-        return np.asarray(softmax(np.column_stack([np.zeros(len(X)), X @ B]), axis=1))
-
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
         B = columns @ (spread * flat.reshape(spread.shape)) @ levels.T
         eta = np.column_stack([np.zeros(len(X)), X @ B])
@@ -227,7 +208,7 @@ def start_of_levels(
     mode = np.nan_to_num(fit.x, posinf=0.0, neginf=0.0)
     center = columns @ (spread * mode.reshape(spread.shape)) @ levels.T
     if total.any():
-        p = shares_at(center)
+        p = softmax(np.column_stack([np.zeros(len(X)), X @ center]), axis=1)
         weighted = p * (total / total.sum())[:, None]
         spread, levels = spread_and_levels(np.diag(weighted.sum(axis=0)) - weighted.T @ p)
     if not (np.isfinite(center).all() and np.isfinite(spread).all()):

@@ -388,8 +388,8 @@ def check_weights_act(bound: BoundStanModel) -> None:
         act = bool((np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all())
         _check((act, f"weights of program {name!r} must multiply each record's log_lik in the "
                 "model block: when weights change, the log density must move by weights times "
-                "log_lik, and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the "
-                "same term as in log_lik"))  # fmt: skip
+                "log_lik, and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' "
+                "with the same term as in log_lik"))  # fmt: skip
     predict = bound.model.predict
     if isinstance(predict, str):
         replicates = bound.named(quantities, predict)

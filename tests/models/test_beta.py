@@ -71,13 +71,6 @@ def test_outcomes_are_scaled_and_come_back(table: pd.DataFrame) -> None:
     np.testing.assert_array_equal(back, [12, 90])
 
 
-@pytest.mark.parametrize(("values", "decimals"), [
-    ([1.0, 20], 0), ([0.5, 1.25], 2), ([-0.0454699999999999, 0.3], 5), ([5.3 - 5.2, 1], 1),
-    ([np.pi, 1], None)])  # fmt: skip
-def test_decimals(values: list[float], decimals: int | None) -> None:
-    assert decimals_of(np.array(values)) == decimals
-
-
 def test_exact_ends_are_moved_to_the_edge() -> None:
     table = pd.DataFrame({"y": [0.0, 0.2, 0.5, 0.7, 1.0] * 4})
     bound = ph.Beta("y ~ 1", edge=0.01).bind(table)

@@ -196,30 +196,6 @@ def test_the_posterior_is_that_of_the_published_program_written_plainly() -> Non
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("emit_log_lik", [False, True])
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("model", MODELS)
-def test_the_embedded_engine_compiles_all_of_a_program(
-    model: str, prior: str, emit_log_lik: bool
-) -> None:
-    """It notes what it must interpret, which is slow."""
-    bound = MODELS[model]("y ~ year + income", prior=prior).bind(_table(model))
-    draws = draws_of(bound, warmup=10, draws=10, seed=1, emit_log_lik=emit_log_lik)
-    assert draws.provenance.notes == ()
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize("model", MODELS)
-def test_raw_columns_are_sampled_as_well_as_standardized_ones(model: str) -> None:
-    """Trees stay shallow whatever the columns' location and scale."""
-    table = _table(model, n=200)
-    bound = MODELS[model]("y ~ year + income", prior="normal").bind(table)
-    draws = draws_of(bound, warmup=300, draws=200, seed=2)
-    assert_below(draws.treedepth, 3.5)
-    assert draws.divergent.mean() < 0.02
-
-
-@pytest.mark.samples
 @pytest.mark.parametrize("prior", ["published", "normal"])
 def test_many_columns_in_large_units_are_sampled(prior: str) -> None:
     """Products of so many columns are unsymmetric by rounding, which Cholesky's factor refuses."""
@@ -242,11 +218,6 @@ def test_the_quadratic_has_the_log_likelihoods_gradient_and_curvature() -> None:
     np.testing.assert_allclose(information, (X.T * mu) @ X, rtol=1e-10)
     gradient = found["score"] - information @ beta
     np.testing.assert_allclose(gradient, X.T @ (bound.design.y - mu), rtol=1e-6, atol=1e-4)
-
-
-def test_fewer_rows_than_columns_leave_directions_without_information() -> None:
-    root = quadratic(np.ones((1, 3)), np.zeros(3), np.ones(1), np.ones(1))["information_root"]
-    np.testing.assert_allclose(root @ root.T, np.ones((3, 3)))
 
 
 def test_settings_of_the_prior_are_public_and_checked() -> None:

@@ -197,15 +197,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     np.testing.assert_array_equal(fit.information[2:], 0)
 
 
-@pytest.mark.samples
-def test_refits_start_from_a_fit_with_empty_variables() -> None:
-    """Re-weighting hands the last draws on; one component has no ratios to hand on."""
-    release = ph.LipschitzWeighted(
-        ph.NormalRegression("y ~ x"), reweighting=ph.mechanisms.Reweighting(recursive=False)
-    ).release(_two_components(), seed=1, engine="embedded", settings=SHORT, refits=0)
-    assert len(release.reweighted.steps) >= 1
-
-
 @pytest.fixture(scope="module")
 def incomes() -> pd.DataFrame:
     rng = np.random.default_rng(12)

@@ -50,10 +50,3 @@ def test_many_levels_are_sampled_in_shallow_trees() -> None:
     assert draws.divergent.mean() < 0.05
     made = bound.replicate(draws, 3, rng)["y"]
     assert abs(made.mean() - places.mean()) < 5 * 12 * np.sqrt(2 / 2000)
-
-
-def test_numbers_have_their_order_and_categories_what_they_say() -> None:
-    for values in (TABLE["y"], PLACES / 2):
-        bound = ph.Ordinal("y ~ x").bind(TABLE.assign(y=values))
-        np.testing.assert_array_equal(bound.outcome, PLACES)
-        assert bound.data_dependent

@@ -80,15 +80,6 @@ def test_expected_scores_are_zero(name):
     assert (np.abs(total.mean(axis=0)) < 5 * error).all()
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_prior_precision_is_positive_and_gradients_fall_with_it(name):
-    scoring = scoring_of(name)
-    theta = point(scoring)
-    gradient, precision = scoring.prior(theta)
-    assert gradient.shape == (scoring.d,)
-    assert (np.linalg.eigvalsh(precision) > 0).all()
-
-
 def test_priors_are_the_stated_ones():
     nb = scoring_of("negative_binomial")
     theta = np.array([0.3, -1.0, 2.0, 0.7])

@@ -14,7 +14,7 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import SamplerSettings, StanProgram
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
@@ -151,11 +151,6 @@ def test_nothing_strict_takes_a_program() -> None:
             holds_no_released_record=True)  # fmt: skip
 
 
-def test_sets_from_one_draw_differ() -> None:
-    release = ph.Unweighted(_model()).release(_table(), n_synthetic=2, n_draws_released=1, **RUN)
-    assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
-
-
 def test_survey_weights_above_one_are_taken() -> None:
     table = _table().assign(w=np.linspace(0.2, 1.9, 60).round(2))
     text = PROGRAM.replace("vector[n] weights", "vector<lower=0, upper=1>[n] weights")
@@ -163,13 +158,6 @@ def test_survey_weights_above_one_are_taken() -> None:
     data = bound.stan_data(np.ones(60))
     assert max(data["weights"]) > 1
     assert np.isfinite(ProgramAtPoints(bound.program, data).log_density(np.zeros((1, 1)))).all()
-
-
-def test_blocks_are_views_of_the_engines_output() -> None:
-    bound = _model().bind(_table())
-    draws = EmbeddedEngine().sample(bound.program, bound.stan_data(np.ones(60)), seed=2,
-                                    settings=SHORT)  # fmt: skip
-    assert all(np.shares_memory(b, draws.variables["log_lik"]) for b in bound.log_lik_blocks(draws))
 
 
 def test_the_design_is_that_of_the_built_in_models() -> None:
@@ -228,15 +216,6 @@ def test_a_later_step_reads_the_synthetic_first_column() -> None:
     assert bound.replicate(draws, 0, np.random.default_rng(1))["y"].max() == 0
 
 
-def test_points_are_where_they_were_put() -> None:
-    at = ProgramAtPoints(
-        StanProgram(name="p", text=PROGRAM),
-        {"n": 60, "y": _table()["y"].tolist(), "weights": np.ones(60)},
-    )
-    points = np.linspace(0.1, 2, 7)[:, None]
-    np.testing.assert_allclose(at.quantities(points)["rate"], np.exp(points[:, 0]), rtol=1e-14)
-
-
 def test_blocks_of_programs() -> None:
     program = StanProgram(name="p", text=PROGRAM.replace("int<lower=1> n;", "int n; // data {x;}"))
     assert declared_names(program, "data") == ("n", "y", "weights")
@@ -255,11 +234,6 @@ def test_blocks_of_programs() -> None:
 ])  # fmt: skip
 def test_arrays_of_old_stan_are_rewritten(old: str, new: str) -> None:
     assert modern_arrays(old).split() == new.split()
-
-
-def test_letters_that_a_paper_has_for_tabs_are_tabs() -> None:
-    """Seen: text copied from the printed supplement was no Stan."""
-    assert modern_arrays("data {\n\u03a8int n;\n}") == "data {\n\tint n;\n}"
 
 
 def test_charges_say_what_is_only_known_from_the_user() -> None:

@@ -14,7 +14,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.survey import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
-from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -74,14 +73,6 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     direct = plain.stan_data(weight, cap=Cap(below=1, above=1, reference=center))
     assert sorted(given["reference"]) == pytest.approx(sorted(direct["reference"]))
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
-
-
-def test_replicates_need_no_weights() -> None:
-    """Of a table, as in a sequence, whose weights are made later."""
-    bound = with_survey_weights(ph.Poisson("y ~ a").bind(_table()), "w")
-    at = AtPoints({"beta": np.array([[0.5, 0.1]])})
-    given = _table().drop(columns=["y", "w"])
-    assert bound.replicate(at, 0, np.random.default_rng(1), given)["y"].size == 60
 
 
 @pytest.mark.normal_draws
@@ -152,8 +143,3 @@ def test_weights_that_stay_in_the_file_need_a_decision(tmp_path: Path) -> None:
     refuses(says, release.save, tmp_path / "out", keep=["home", "a"])
     release.save(tmp_path / "out", drop=["w"], keep=["home", "a"], report=False)
     assert "w" not in pd.read_csv(tmp_path / "out" / "public" / "synthetic_1.csv").columns
-
-
-def test_weights_cannot_be_synthesized_by_the_model_they_weight() -> None:
-    mechanism = ph.Unweighted(ph.LogNormal("w ~ 1"), design="w")
-    refuses("must not be synthesized", mechanism.bind, _table())

@@ -151,15 +151,6 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     assert abs(made.isna().sum() - chance.sum()) < 5 * np.sqrt((chance * (1 - chance)).sum())
 
 
-@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "float32"])
-def test_the_dtype_of_the_data_is_kept(dtype: str) -> None:
-    table = _table(pd.Series(np.where(ZERO, 0, np.ceil(AMOUNT))).astype(dtype))
-    model = ph.LogNormal("y ~ x", decimals=0, zeros=True)
-    made = ph.Unweighted(model).release(table, seed=1, **RANDOM_DRAWS).synthetic[0]["y"]
-    assert made.dtype == table["y"].dtype or str(made.dtype).lower().startswith("int")
-    assert (made >= 0).all()
-
-
 def test_one_charge_covers_all_blocks_and_says_so() -> None:
     release = ph.LipschitzWeighted(BOTH).release(_table(), seed=2, **RANDOM_DRAWS)
     assert release.charge.kind == "asymptotic local"

@@ -341,7 +341,7 @@ class Censored(CappedMechanism):
         if form is None or unit is not None:
             if not wanted:
                 return None
-            why = "without a unit" if form is not None else "an intercept alone, published prior"
+            why = "without a unit" if form is not None else "an intercept alone"
             raise InvalidInput(
                 "exact sampling needs a model whose parameters lie on a grid, and single records "
                 f"({why}): take sampling='chains' for {self.model.name}"

@@ -20,7 +20,7 @@ from pyhybrid.models.columns.form import (
     outcome_levels,
     places_of_levels,
 )
-from pyhybrid.models.families.coefficients import PRIORS, LinearModel
+from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.laws import BERNOULLI, Law
@@ -85,7 +85,6 @@ class Indicator(LeveledModel, LinearModel):
     n_levels: ClassVar[int | None] = 2
     numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
     grid_axes: ClassVar[tuple[Axis, ...]] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
-    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
     program_name: ClassVar[str] = "bernoulli"
     parameters: ClassVar[tuple[str, ...]] = ("beta",)
     law: ClassVar[Law] = BERNOULLI

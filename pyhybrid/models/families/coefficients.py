@@ -90,7 +90,6 @@ class LinearModel(ScaledModel):
     prior: str = "published"
     grid_axes: ClassVar[tuple[Axis, ...]] = ()
     """Axes of a grid that suit every data set with an intercept alone, if coarsely."""
-    grid_priors: ClassVar[tuple[str, ...]] = ("published",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,8 +112,7 @@ class LinearModel(ScaledModel):
         return self.prior == "normal"
 
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        """With an intercept alone, under one of `grid_priors`."""
-        if not self.grid_axes or columns != (INTERCEPT,) or self.prior not in self.grid_priors:
+        if not self.grid_axes or columns != (INTERCEPT,):
             return None
         sd = self.prior_scale_intercept if self.prior == "normal" else None
         return GridForm(law=self.law, axes=self.grid_axes, prior_sd=sd)

@@ -11,7 +11,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.families.amounts import TransformedModel
-from pyhybrid.models.families.coefficients import PRIORS, LinearModel
+from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset
 from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import Axis
@@ -109,7 +109,6 @@ class LogNormal(NormalRegression):
     _: KW_ONLY
     transform: str = "log"
     prior: str = "normal"
-    grid_priors: ClassVar[tuple[str, ...]] = PRIORS
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -69,12 +69,12 @@ def _by_predictors(rows: Rows, X: FloatArray) -> Rows:
 
 def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
     """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
-    none = np.zeros(chosen.size)
-    data = {"use_cap": int(cap is not None), "reference": none, "unit": none.astype(np.int64),
-            "n_frozen": 0}  # fmt: skip
-    numbers = {"cap_below": "below", "cap_above": "above", "farthest": "farthest", "steep": "steep"}
-    data |= {name: getattr(cap, field, 0.0) for name, field in numbers.items()}
-    data["n_units"] = getattr(cap, "n_units", 0)
+    none, names = np.zeros(chosen.size), ("cap_below", "cap_above", "farthest", "steep", "n_units")
+    data: dict[str, Any] = {**dict.fromkeys(names, 0), "use_cap": int(cap is not None)}
+    data |= {"reference": none, "unit": none.astype(np.int64), "n_frozen": 0}
+    if cap is not None:
+        numbers = cap.below, cap.above, cap.farthest, cap.steep, cap.n_units
+        data |= zip(names, numbers, strict=True)
     if cap is not None and cap.reference is not None:
         data["reference"] = cap.reference[chosen]
     if cap is not None and cap.unit is not None:
