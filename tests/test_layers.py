@@ -21,7 +21,7 @@ ROOMS = (
 """From the ground up: each imports only those named before it; CONTRIBUTING.md says what for."""
 MOST_LINES = {
     "core": 650, "rbridge": 650, "running": 450, "privacy": 3000, "sources": 850,
-    "measures": 2900, "primitives": 1050, "engines": 1800, "models": 7650, "fitting": 1450,
+    "measures": 2900, "primitives": 1050, "engines": 1800, "models": 7050, "fitting": 1450,
     "releases": 2000, "mechanisms": 6950, "tables": 2350, "masking": 2600, "studies": 4050,
     "reports": 2550, "validation": 1500, "cli": 2400,
 }  # fmt: skip

@@ -119,10 +119,6 @@ class ParameterGrid:
         index = np.unravel_index(places, [axis.size for axis in self.axes])
         return {axis.name: axis.points[i] for axis, i in zip(self.axes, index, strict=True)}
 
-    def describe(self) -> dict[str, Any]:
-        """Ends and sizes by coordinate; public."""
-        return {axis.name: [axis.lower, axis.upper, axis.size] for axis in self.axes}
-
     @classmethod
     def of(
         cls, form: GridForm, given: Mapping[str, Sequence[float]] | None = None

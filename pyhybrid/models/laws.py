@@ -48,7 +48,7 @@ def _finer(low: float, high: float) -> FloatArray | None:
     return np.append(np.linspace(low, high, 65), np.inf)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Law:
     """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u).
 

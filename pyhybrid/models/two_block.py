@@ -77,8 +77,6 @@ class BlockModel(RegressionModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     zeros, missing : bool, keyword
         True if the outcome may be 0, or missing, by a Bernoulli model of the same formula under its
         default prior; the model itself is then of the other records, and draws no 0. The charge is

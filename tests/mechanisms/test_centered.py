@@ -234,11 +234,17 @@ def test_when_sampling_is_exact() -> None:
     assert replace(plain, center={"beta": [1.0]})._grid(bound) is not None
     assert replace(plain, center={"beta": [1.0]}, sampling="chains")._grid(bound) is None
     assert replace(plain, sampling="exact")._grid(bound) is not None
-    other = ph.Poisson("y ~ 1", prior="normal")
-    normal = ph.Censored(other, epsilon=1, inner=ph.Unweighted(other), center={"beta": [1.0]})
-    assert normal._grid(other.bind(counts(3, 60))) is None
+    normal = ph.Poisson("y ~ 1", prior="normal")
+    center: Any = {"center": {"beta": [1.0]}}
+    assert ph.Censored(normal, epsilon=1, inner=ph.Unweighted(normal), **center)._grid(
+        normal.bind(counts(3, 60))
+    ) is not None  # fmt: skip
+    other = ph.Poisson("y ~ x")
+    table = counts(3, 60).assign(x=np.arange(60) % 7)
+    chains = ph.Censored(other, epsilon=1, inner=ph.Unweighted(other), center={"beta": [1.0, 0.0]})
+    assert chains._grid(other.bind(table)) is None
     with pytest.raises(InvalidInput, match="exact sampling needs a model whose parameters"):
-        replace(normal, sampling="exact")._grid(other.bind(counts(3, 60)))
+        replace(chains, sampling="exact")._grid(other.bind(table))
 
 
 def test_an_exact_release_says_so_and_no_two_are_alike(

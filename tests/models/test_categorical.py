@@ -9,7 +9,6 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.initialization import start_of_levels
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_below
 
@@ -113,15 +112,6 @@ def test_three_hundred_levels_are_sampled_and_come_back() -> None:
     common = int(share.argmax())
     apart = abs((counts == common).mean() - (places == common).mean())
     assert apart < 5 * np.sqrt(2 * share[common] / n)
-
-
-def test_the_start_without_data_is_the_prior() -> None:
-    X = np.column_stack([np.ones(6), np.arange(6.0)])
-    prior = start_of_levels(np.zeros((6, 3)), X, np.array([10.0, 2.5]))
-    beta = prior["column_basis"] @ np.ones((2, 2)) @ prior["level_basis"].T
-    quadratic = beta**2 / np.array([[100.0], [6.25]])
-    cross = beta.prod(axis=1) / np.array([100.0, 6.25])
-    np.testing.assert_allclose((quadratic.sum() - cross.sum()) * 4 / 3, 4, rtol=1e-9)
 
 
 def test_a_declared_level_that_no_category_has_can_be_released() -> None:

@@ -9,14 +9,13 @@ from scipy import integrate, special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines import SamplerSettings, StanProgram, load_program
-from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
+from pyhybrid.engines import StanProgram, load_program
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import quadratic
 from tests.models.targets import draws_of
 from tests.models.test_contract import CASES
-from tests.monte_carlo import assert_below, assert_draws_near
 from tests.refusals import refuses
 
 MODELS: dict[str, Any] = {
@@ -160,53 +159,6 @@ def _constants(model: str, prior: str, bound: Any, program: StanProgram, data: A
             jacobian += z_radius / np.sqrt(2 * (2 + 2 * ETA[model]))
         found.append(density - _log_target(model, prior, values, z_radius, bound) - jacobian)
     return np.array(found)
-
-
-PUBLISHED = """
-data { int n; int K; array[n] int y; matrix[n, K] X; }
-parameters { vector[K] beta; vector<lower=0>[K] sigma_beta; cholesky_factor_corr[K] L_beta; }
-model {
-  L_beta ~ lkj_corr_cholesky(6);
-  sigma_beta ~ student_t(3, 0, 1);
-  beta ~ multi_normal_cholesky(rep_vector(0, K), diag_pre_multiply(sigma_beta, L_beta));
-  y ~ poisson_log(X * beta);
-}
-"""
-
-
-@pytest.mark.samples
-def test_the_posterior_is_that_of_the_published_program_written_plainly() -> None:
-    """Means of beta, sigma_beta and of the prior's correlations, which are drawn afterwards."""
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame({"y": rng.poisson(3, 30), "a": rng.normal(size=30), "b": [0, 1] * 15})
-    bound = ph.Poisson("y ~ a + b").bind(table)
-    data = bound.stan_data(np.ones(30), emit_log_lik=True)
-    plain = {"n": 30, "K": 3, "y": bound.design.y.astype(int), "X": bound.design.X}
-    settings = SamplerSettings(
-        chains=4, warmup=1000, draws=2500, adapt_delta=0.99, parallel_chains=1
-    )
-    ours = EmbeddedEngine().sample(bound.program, data, seed=1, settings=settings)
-    theirs = EmbeddedEngine().sample(
-        StanProgram(name="published", text=PUBLISHED), plain, seed=1, settings=settings
-    )
-    logs = (
-        {**d.variables, "sigma_beta": np.log(d.variables["sigma_beta"])} for d in (ours, theirs)
-    )
-    assert_draws_near(*logs, ("beta", "sigma_beta", "L_beta"), powers=(1, 2))
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize("prior", ["published", "normal"])
-def test_many_columns_in_large_units_are_sampled(prior: str) -> None:
-    """Products of so many columns are unsymmetric by rounding, which Cholesky's factor refuses."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(5e4, 2e4, size=(200, 14)).round()
-    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(14)])
-    table["y"] = rng.poisson(np.exp(1 + (X[:, 0] - 5e4) / 1e5))
-    bound = ph.Poisson(f"y ~ {' + '.join(table.columns[:-1])}", prior=prior).bind(table)
-    draws = draws_of(bound, draws=50, seed=1)
-    assert draws.divergent.sum() == 0
-    assert_below(draws.treedepth, 6)
 
 
 def test_the_quadratic_has_the_log_likelihoods_gradient_and_curvature() -> None:

@@ -74,29 +74,3 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
     assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
     assert np.abs(excess).max() > 0.01
-
-
-@pytest.mark.parametrize("model", [ph.Categorical, ph.Ordinal])
-def test_without_the_excess_rare_levels_are_given_up(model: Any) -> None:
-    """Why chains found another mode: where the common level is surer than it is, most terms gain
-    the cap and few lose it, whatever these would lose unclipped. With the excess all of them lose.
-    """
-    y = np.repeat([0, 1, 2], [800, 100, 100])
-    bound = model("y ~ 1", levels=(0, 1, 2)).bind(pd.DataFrame({"y": y}))
-
-    def at(*shares: float) -> Any:
-        """Draws of one point, at which the levels have these shares."""
-        share = np.array(shares)
-        below = np.log(share[:-1].cumsum()) - np.log(share[::-1].cumsum()[::-1][1:])
-        own = {"beta": np.log(share[1:] / share[0])[None]} if model is ph.Categorical else {
-            "beta": -below[:1], "threshold": below
-        }  # fmt: skip
-        return AtPoints({name: value[None] for name, value in own.items()})
-
-    truth, gone = (terms_of(bound, at(*s))[0] for s in ((0.8, 0.1, 0.1), (0.998, 0.001, 0.001)))
-    assert (gone - truth).sum() < -500, "the likelihood without a cap"
-    cap = 0.1
-    alone = np.clip(gone - truth, -cap, cap)
-    assert alone.sum() > 50, "the control: a mode of the censored posterior without the excess"
-    excess = np.mean(gone - truth - alone)
-    assert np.clip(gone - truth + excess, -cap, cap).sum() == pytest.approx(-1000 * cap)

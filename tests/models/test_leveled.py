@@ -15,7 +15,6 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
@@ -181,14 +180,6 @@ def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
     apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
-
-
-@pytest.mark.parametrize("start", [start_of_levels, start_of_ordered])
-def test_the_start_ends_whatever_the_weights(start: Any) -> None:
-    design = np.column_stack([np.ones(6), np.arange(6.0)])
-    for counts in (np.zeros((6, 3)), np.eye(6)[:, :3] * 50, np.full((6, 3), 1e6)):
-        found = start(counts, design, np.array([10.0, 2.5]))
-        assert all(np.isfinite(own).all() for own in found.values())
 
 
 @pytest.mark.samples

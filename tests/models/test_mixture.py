@@ -197,40 +197,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     np.testing.assert_array_equal(fit.information[2:], 0)
 
 
-@pytest.fixture(scope="module")
-def incomes() -> pd.DataFrame:
-    rng = np.random.default_rng(12)
-    n = 200
-    age = rng.integers(20, 80, n)
-    low = rng.random(n) < 0.2
-    log_income = np.where(low, rng.normal(8, 0.8, n), rng.normal(10 + 0.005 * age, 0.5, n))
-    return pd.DataFrame(
-        {"income": np.exp(log_income).round().astype("int32"), "age10": (age - 50) / 10},
-        index=[f"p{i}" for i in range(n)],
-    )
-
-
-@pytest.mark.normal_draws
-def test_releases_keep_dtype_index_and_decimals(incomes: pd.DataFrame) -> None:
-    model = ph.MixtureRegression("income ~ age10", n_components=2, transform="log", unit=1000)
-    release = ph.LipschitzWeighted(model).release(
-        incomes, n_synthetic=2, seed=1, **FEW, on_not_converged="warn"
-    )
-    for made in release.synthetic:
-        assert list(made.columns) == list(incomes.columns)
-        assert made.index.equals(incomes.index)
-        assert made["income"].dtype == incomes["income"].dtype or made["income"].dtype == "int64"
-        assert (made["income"] >= 1).all()
-        pd.testing.assert_series_equal(made["age10"], incomes["age10"])
-    assert release.settings["transform"] == "log"
-    assert release.settings["unit"] == 1000
-    assert release.charge.density_above_one
-    replaced = ph.arrays.epsilon_of_bound(2 * release.charge.bound, n_draws_released=2)
-    assert ph.arrays.epsilon_of_bound(
-        release.charge.bound, n_draws_released=2, relation="replace", density_above_one=True
-    ) == pytest.approx(replaced)
-
-
 def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
     several, one = (_mixture(c).bind(_two_components()).assumptions for c in (2, 1))
     assert "none of them reached are assumed to have no weight" in " ".join(several)

@@ -1,7 +1,7 @@
 """Offsets: rates with an exposure, in Stan and numpy alike, in replicates, and refused elsewhere.
 
 The formulas are held against R's model.offset in `test_formulas.py`, the target density with an
-offset in `test_models.py` and `test_coefficients.py`, those of the programs alone in R.
+offset in `test_models.py` and `test_coefficients.py`.
 """
 
 from functools import cache
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
@@ -71,27 +70,6 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     np.testing.assert_allclose(made, bound.model.from_support(expected, bound.decimals))
     own = bound.model.draw_outcome(one, bound.design.X, bound.design.offset, rng(1))
     assert not np.array_equal(expected, own), "control"
-
-
-@pytest.mark.normal_draws
-def test_a_calibration_reads_the_exposure_of_each_record() -> None:
-    """f of the records released under draws frozen on a reference; another exposure, another f."""
-    model = ph.Poisson(f"visits ~ x + {OFFSET}")
-    frozen = ph.calibrate(
-        model, _rates(7), epsilon=6, seed=1, engine="embedded", settings=SHORT,
-        holds_no_released_record=True,
-    )  # fmt: skip
-    table = _rates(8)
-    own, other = (
-        frozen.lipschitz(model.bind(each))
-        for each in (table, table.assign(nights=table["nights"] * 3))
-    )
-    draws = frozen.draws.flat("beta")
-    X = np.column_stack([np.ones(len(table)), table["x"]])
-    mean = np.exp(draws @ X.T + np.log(table["nights"].to_numpy()))
-    expected = np.abs(stats.poisson.logpmf(table["visits"].to_numpy(), mean)).max(axis=0)
-    np.testing.assert_allclose(own, expected, rtol=1e-9)
-    assert (np.abs(other - own) > 0.01).mean() > 0.9
 
 
 def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:

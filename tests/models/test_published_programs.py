@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.families.published import PUBLISHED
@@ -93,21 +92,6 @@ def test_the_target_moves_with_the_clipped_weighted_terms_alone(
 def test_a_cap_is_taken_by_the_program_that_is_printed_with_one(name: str) -> None:
     refuses("takes no cap", MODELS[name].bind(TABLE).stan_data, ALPHA, cap=0.4)
     assert MODELS["beta"].bind(TABLE).stan_data(ALPHA, cap=0.4)["M"] == 0.4
-
-
-SHORT = SamplerSettings(chains=2, warmup=400, draws=500, parallel_chains=1)
-
-
-@pytest.mark.samples
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_releases_run_on_it_and_say_so() -> None:
-    release = ph.LipschitzWeighted(MODELS["negative_binomial"]).release(
-        TABLE, seed=1, engine="embedded", settings=SHORT, on_not_converged="warn"
-    )
-    assert release.settings["program"] == "published"
-    assert (release.synthetic[0]["y"] >= 0).all()
-    assert release.provenance.program == "published/negative_binomial"
-    assert "Program: stan/published/negative_binomial.stan" in release.statement
 
 
 @pytest.mark.parametrize(("make", "words"), [

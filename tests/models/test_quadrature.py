@@ -79,6 +79,15 @@ def _references() -> dict[str, Reference]:
             log_prior=lambda a: stats.norm.logpdf(a, 0, 1.5),
             box=((-6.0, 6.0),), read=lambda d: (d.variables["beta"][..., 0],),
         ),
+        "negative_binomial": Reference(
+            model=ph.NegativeBinomial("y ~ 1"), y=counts, read=_sized("phi"),
+            log_lik=lambda y, a, b: stats.nbinom.logpmf(y, np.exp(b), special.expit(b - a)),
+            # 1/phi half-Cauchy(0, 5); the grid is of log phi.
+            log_prior=lambda a, b: (
+                _log_prior_of_coefficient(a[:, :1]) + stats.cauchy.logpdf(np.exp(-b), 0, 5) - b
+            ),
+            box=((-4.0, 6.0), (-5.0, 12.0)),
+        ),
         "beta": Reference(
             model=ph.Beta("y ~ 1"), y=unit, log_lik=_log_beta, box=(wide, (np.log(0.1), 4.0)),
             log_prior=lambda a, b: -np.logaddexp(0, a) - np.logaddexp(0, -a) + _pareto(b),
@@ -88,6 +97,14 @@ def _references() -> dict[str, Reference]:
             model=ph.BetaRegression("y ~ 1"), y=unit, log_lik=_log_beta,
             log_prior=lambda a, b: _log_prior_of_coefficient(a[:, :1]) + _pareto(b),
             box=(wide, (np.log(0.1), 4.0)), read=_sized("lambda"),
+        ),
+        "normal": Reference(
+            model=ph.NormalRegression("y ~ 1"), y=np.log(counts + 0.5), read=_sized("sigma"),
+            log_lik=lambda y, a, b: stats.norm.logpdf(y, a, np.exp(b)),
+            log_prior=lambda a, b: (
+                _log_prior_of_coefficient(a[:, :1]) + stats.t.logpdf(np.exp(b), 3) + b
+            ),
+            box=(wide, (-3.0, 3.0)),
         ),
     }  # fmt: skip
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.engines import SamplerSettings, StanProgram
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.engines.programs import block_text, declared_names, modern_arrays
+from pyhybrid.engines.programs import modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
 from tests.docs.snippets import short_chains
@@ -214,14 +214,6 @@ def test_a_later_step_reads_the_synthetic_first_column() -> None:
     given = _table().drop(columns="y").assign(x=1e6)
     assert bound.replicate(draws, 0, np.random.default_rng(1), given)["y"].min() >= 1000
     assert bound.replicate(draws, 0, np.random.default_rng(1))["y"].max() == 0
-
-
-def test_blocks_of_programs() -> None:
-    program = StanProgram(name="p", text=PROGRAM.replace("int<lower=1> n;", "int n; // data {x;}"))
-    assert declared_names(program, "data") == ("n", "y", "weights")
-    assert declared_names(program, "parameters") == ("rate",)
-    assert "y_rep" in block_text(program, r"generated\s+quantities")
-    assert block_text(program, "transformed data") == ""
 
 
 @pytest.mark.parametrize(("old", "new"), [

@@ -10,11 +10,8 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
-from pyhybrid.fitting.session import open_session
 from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of
-from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
 N = 300
@@ -53,25 +50,6 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
     assert bound.rows.first.size < N, "zeros with equal predictors are one row"
     np.testing.assert_array_equal(bound.matrix.X, DESIGN)
     assert np.isnan(bound.outcome).sum() == GONE.sum()
-
-
-@pytest.mark.samples
-def test_the_posterior_is_that_of_each_block_by_itself() -> None:
-    """Under common weights it factorizes; one record's weight of 0 takes it out of all blocks."""
-    alpha = np.random.default_rng(2).choice([0.0, 0.3, 1.0], N)
-    settings = SamplerSettings(chains=4, warmup=500, draws=1000)
-    run: dict[str, Any] = {"seed": 3, "engine": "embedded", "settings": settings}
-    draws = open_session(BOTH.bind(_table()), **run).fit(alpha, label="fit").draws
-    there = ~GONE & ~ZERO
-    plain = ph.LogNormal("y ~ x", decimals=2).bind(_table()[there])
-    amount = open_session(plain, **run).fit(alpha[there], label="fit").draws
-    gone = ph.Bernoulli("y ~ x").bind(_table(GONE))
-    missing = open_session(gone, **run).fit(alpha, label="fit").draws
-    for joined, alone, name in ((draws, amount, "value"), (draws, missing, "missing")):
-        for place in range(2):
-            own = alone.variables["beta"][..., place]
-            assert_near(joined.variables[f"beta_{name}"][..., place], own)
-    assert draws.provenance.program == "bernoulli_and_bernoulli_and_normal_regression"
 
 
 @pytest.mark.samples

@@ -30,8 +30,6 @@ class AmountModel(BlockModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     unit : float, default 1
         Above 0, in the outcome's unit; given, never read from the data.
     decimals : int, optional
@@ -123,8 +121,6 @@ class TransformedModel(AmountModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     transform : {"identity", "log", "signed_log", "asinh"}
         t, see `pyhybrid.models.columns.support`. The density, and with it the log-likelihood,
         Lipschitz bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.

@@ -69,8 +69,6 @@ class LinearModel(ScaledModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     prior : {"published", "normal"}, default "published"
         "published": the papers' prior, beta ~ MVN(0, diag(s) Omega diag(s)) with an LKJ prior of
         Omega and s ~ half-t_3(0, 1) for each coefficient. "normal": beta_j ~ N(0, prior_scale^2),

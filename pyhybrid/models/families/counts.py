@@ -25,8 +25,6 @@ class CountModel(BlockModel, LinearModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     lower, upper : int, default 0 and None
         Smallest and largest value that the column can hold: public, given, never read from the
         data. Values outside never leave: replicates are drawn from the model given that they lie

@@ -31,8 +31,6 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     levels : tuple, optional
         All values that the column can hold, in their order: public, given, never read from the
         data. Without it a logical column has false and true. For all other columns a strict charge

@@ -37,8 +37,6 @@ class ProportionModel(BlockModel):
 
     Parameters
     ----------
-    formula : str
-        Wilkinson formula.
     lower, upper : float, default 0 and 1
         Bounds of the outcome, finite, given and never read from the data. Log densities are those
         of the scaled outcome: Lipschitz bounds and epsilon belong to this scale.
