@@ -28,7 +28,7 @@ def _table(y: Any = None) -> pd.DataFrame:
 
 
 @pytest.mark.samples
-def test_blocks_of_the_log_likelihood_change_nothing(
+def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bound = ph.Categorical("y ~ x").bind(_table())

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -443,7 +444,10 @@ class BoundRegression(BoundModel):
         size = max(1, BLOCK_ELEMENTS // (draws.n_draws * width))
         # one linear predictor for all, by broadcasting
         alike = bool((X[:1] == X).all() and (offset[:1] == offset).all())
-        for rows in (slice(start, start + size) for start in range(0, y.size, size)):
+        # rows of many levels with the same predictors stay together: these share probabilities
+        new = np.append(True, (X[1:] != X[:-1]).any(axis=1) | (not self.model.many_levels))
+        for start, end in pairwise([*np.flatnonzero(new[: y.size])[::size], y.size]):
+            rows = slice(start, end)
             read = slice(0, 1) if alike else rows
             yield self.model.log_lik(at, y[rows], X[read], offset[read])
 
