@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.default_model import DefaultModel, default_name
-from pyhybrid.models.families.amounts import Gamma
+from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
-from pyhybrid.models.families.normal import LogNormal, NormalRegression
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
 from pyhybrid.models.stan_model import StanModel

@@ -47,7 +47,9 @@ class CountModel(BlockModel, LinearModel):
     @property
     def ends(self) -> tuple[float, float]:  # type: ignore[override]
         """Declared ends; counts lie above 0 without being declared so."""
-        return self.lower or -math.inf, math.inf if self.upper is None else self.upper
+        if self.upper is None:
+            return self.lower or -math.inf, math.inf
+        return self.lower, self.upper
 
     def takes(self, y: FloatArray) -> BoolArray:
         whole = (y >= 0) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
