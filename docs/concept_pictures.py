@@ -1,5 +1,6 @@
 """The pictures of the concept pages, in docs/pages/images: what an epsilon allows, also of persons
-with several rows, what stays as it is, and strict releases of the RAND visits against the data.
+with several rows, what stays as it is, strict releases of the RAND visits against the data, and
+bounds before and after re-weighting.
 
 `python docs/concept_pictures.py` draws them anew. Releases are sampled exactly and without a seed,
 so that bars move a little.
@@ -14,6 +15,8 @@ from matplotlib.figure import Figure
 from statsmodels.datasets import randhie
 
 import pyhybrid as ph
+from pyhybrid.fitting.session import open_session
+from pyhybrid.reports.figures import plot_bound_against_weight
 
 MOST = 12
 IMAGES = Path(__file__).parent / "pages" / "images"
@@ -25,6 +28,7 @@ def main() -> None:
     several_rows()
     unchanged()
     strict_releases()
+    reweighting()
 
 
 def allowed() -> None:
@@ -101,6 +105,19 @@ def strict_releases() -> None:
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     _save(figure, "strict")
+
+
+def reweighting() -> None:
+    """Bounds against weights before and after one step of equation 2.1, on 1,000 RAND visits."""
+    visits = randhie.load_pandas().data[["mdvis"]].sample(1000, random_state=1)
+    plan = ph.mechanisms.Reweighting.published(k=0.95)
+    mechanism = ph.LipschitzWeighted(ph.NegativeBinomial("mdvis ~ 1"), reweighting=plan)
+    path = mechanism.fit(open_session(mechanism.bind(visits), seed=1))
+    before, after = ((fit.alpha, fit.bounds.by_record, fit.bounds.overall)
+                     for fit in (path.start, path.fit))  # fmt: skip
+    alpha, by_record, overall = after
+    figure = plot_bound_against_weight(alpha, by_record, overall=overall, before=before)
+    _save(figure, "reweighting")
 
 
 def _save(figure: Figure, name: str) -> None:

@@ -242,6 +242,15 @@ class MisclassificationMask:
         """Number of levels."""
         return len(self.matrix)
 
+    @property
+    def epsilon(self) -> float:
+        """Local epsilon of W itself, nats: the largest log P(W = v | u) / P(W = v | u'); infinite
+        if a level never comes from another. Of W, not of released keys, whose model saw all X."""
+        rows = np.asarray(self.matrix)
+        held = rows[:, rows.max(axis=0) > 0]
+        with np.errstate(divide="ignore"):
+            return float(np.log(held.max(axis=0) / held.min(axis=0)).max())
+
     def draw(self, x: Any, rng: np.random.Generator) -> Codes:
         """W, codes of shape (n,)."""
         steps = np.cumsum(np.asarray(self.matrix), axis=1)[:, :-1]

@@ -22,6 +22,7 @@ from pyhybrid.primitives.laplace import (
     laplace_histogram,
     laplace_mean,
     laplace_sum,
+    laplace_vector,
 )
 from pyhybrid.primitives.noise import PrivateAnswer
 from pyhybrid.primitives.response import RandomizedResponse, randomized_response
@@ -39,5 +40,6 @@ __all__ = [
     "laplace_histogram",
     "laplace_mean",
     "laplace_sum",
+    "laplace_vector",
     "randomized_response",
 ]

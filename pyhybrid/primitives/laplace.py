@@ -162,6 +162,31 @@ def laplace_counts(
     return _answer("laplace_counts", counts, CHANGED, epsilon, relation)
 
 
+def laplace_vector(
+    value: Any, *, sensitivity: float, epsilon: float, relation: str = "remove"
+) -> LaplaceAnswer:
+    r"""A statistic f(x) in R^k with Laplace noise on each coordinate.
+
+    `value` (k,) is the true f(x), within 2^30 sensitivities of 0; `sensitivity`, above 0,
+    is the largest L1 distance of f between neighbors, which **you state**: it must hold for all
+    possible databases and is never seen in one. Statistics without a finite one, such as regression
+    coefficients, have no place here: see `pyhybrid.ClippedScores`. Values are rounded to units as
+    in `laplace_sum`, which adds k of them to the sensitivity. Other parameters, errors and result
+    as there.
+
+    Examples
+    --------
+    >>> laplace_vector([3.2, 7.5], sensitivity=2.0, epsilon=1.0).value.shape
+    (2,)
+    """
+    change, array = check_positive(sensitivity, "sensitivity"), check_vector(value, "value")
+    unit = check_positive(math.ldexp(1 / UNIT, math.frexp(change)[1]), "2^-30 of sensitivity")
+    check_each(np.abs(array) < 2.0**60 * unit, "value must be within 2^30 sensitivities: {} is not")
+    steps = math.ceil(change / unit) + array.size
+    whole = np.rint(array / unit).astype(np.int64)
+    return _answer("laplace_vector", whole, {relation: steps}, epsilon, relation, unit=unit)
+
+
 def _noisy_sum(
     values: Any, bounds: tuple[float, float], epsilon: float, relation: str, *, mean: bool = False
 ) -> LaplaceAnswer:

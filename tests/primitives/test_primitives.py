@@ -15,8 +15,15 @@ import pytest
 from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
+from pyhybrid.masking import MisclassificationMask
 from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
-from pyhybrid.primitives.laplace import laplace_counts, laplace_histogram, laplace_mean, laplace_sum
+from pyhybrid.primitives.laplace import (
+    laplace_counts,
+    laplace_histogram,
+    laplace_mean,
+    laplace_sum,
+    laplace_vector,
+)
 from pyhybrid.primitives.response import randomized_response
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.charge import PrivacyCharge
@@ -51,6 +58,7 @@ def within(estimate: float, truth: float, standard_error: float) -> bool:
     (lambda: laplace_sum([0.5] * 4, lower=-1, upper=2, epsilon=1.5, relation="replace"), 3, 2),
     (lambda: laplace_sum([0.5] * 4, lower=0, upper=2, epsilon=1.0), 2, 2),
     (lambda: laplace_mean([0.5] * 10, lower=0, upper=20, epsilon=0.25), 2, 8),
+    (lambda: laplace_vector([4.0, -1.5], sensitivity=3, epsilon=1.5), 3, 2),
     (lambda: laplace_counts([0, 1, 1], n_categories=3, epsilon=0.5), 1, 2),
     (lambda: laplace_counts([0, 1], n_categories=3, epsilon=0.5, relation="replace"), 2, 4),
     (lambda: laplace_histogram([0.5, 1], lower=0, upper=2, n_bins=40, epsilon=1.0,
@@ -69,6 +77,7 @@ def test_scale_is_sensitivity_over_epsilon(answer: Any, sensitivity: float, scal
     lambda e: laplace_counts([0], n_categories=2, epsilon=e, relation="replace"),
     lambda e: laplace_mean([0.1, 0.7, 0.4], lower=-0.1, upper=1.3, epsilon=e),
     lambda e: laplace_sum([0.1, 0.7], lower=-0.1, upper=1.3, epsilon=e),
+    lambda e: laplace_vector([0.1, 0.7, 12.3], sensitivity=0.3, epsilon=e),
     lambda e: randomized_response([True], epsilon=e),
     lambda e: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0.3}, epsilon=e),
     lambda e: dp_kmeans([[0.2]], n_clusters=1, n_rounds=3, epsilon=e),
@@ -82,6 +91,13 @@ def test_noise_never_costs_more_than_stated(primitive: Any, epsilon: float) -> N
     assert answer.cost() == pytest.approx(epsilon, rel=1e-9)
     assert Fraction(answer.cost()) <= Fraction(epsilon) * (1 + Fraction(1, 2**50))
     assert f"epsilon = {epsilon_text(charge.epsilon)} (strict" in repr(answer)
+
+
+def test_a_misclassified_level_has_the_epsilon_of_randomized_response() -> None:
+    keep = np.exp(0.7) / (1 + np.exp(0.7))
+    assert MisclassificationMask.keep(keep, 2).epsilon == pytest.approx(0.7, rel=1e-12)
+    assert MisclassificationMask(matrix=((1, 0), (0.5, 0.5))).epsilon == np.inf
+    assert MisclassificationMask(matrix=((0, 0.5, 0.5),) * 3).epsilon == 0
 
 
 def test_a_scale_of_sensitivity_over_epsilon_may_overstep() -> None:
