@@ -66,7 +66,8 @@ _STEP = Reweighting.published(k=0.95)
 _RECORDS = (100, 400, 1600, 6400)
 _SIZES = tuple(f"n = {n}" for n in _RECORDS)
 _CAP = 3.5
-_MU, _AT_ZERO = "posterior mean of mu", "share of weights at 0"
+_MU, _DEVIATION = "posterior mean of mu", "posterior deviation of mu"
+_AT_ZERO = "share of weights at 0"
 _ONE = "one database"
 _LESS = "less the data's"
 """Of centers of intervals: what a database has in common with its synthetic data falls out."""
@@ -221,6 +222,11 @@ def _rows(comparison: Comparison) -> list[Measured]:
     for _, row in comparison.table.iterrows():
         for column, name in (("lipschitz_bound", BOUND), ("efficiency", "efficiency")):
             rows.append(Measured(row["mechanism"], name, float(row[column])))
+        fit = comparison.releases[row["mechanism"]].fit
+        assert fit is not None
+        mu = np.exp(fit.draws.flat("beta"))
+        rows.append(Measured(row["mechanism"], _MU, float(mu.mean())))
+        rows.append(Measured(row["mechanism"], _DEVIATION, float(mu.std())))
     estimates = comparison.estimates
     data = estimates[estimates["source"] == DATA].set_index("statistic")
     for _, row in estimates.iterrows():
