@@ -11,6 +11,8 @@ from typing import Any
 
 INF = math.inf
 Case = dict[str, Any]
+Cases = list[tuple[Any, ...]]
+"""Name and arguments of each; of wrong ones the error, too."""
 Matrix = list[list[float]]
 
 
