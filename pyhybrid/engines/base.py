@@ -101,8 +101,7 @@ class SamplerSettings:
         if settings is not None and not isinstance(settings, cls):
             raise InvalidInput(
                 "settings must be SamplerSettings, e.g. ph.engines.SamplerSettings(draws=2000): "
-                "found "
-                f"{type(settings).__name__}"
+                f"found {type(settings).__name__}"
             )
         return settings or cls()
 
@@ -432,6 +431,32 @@ class ContinuingEngine(Engine, Protocol):
     ) -> Draws:
         """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
         ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""
+
+
+class ProgressLines:
+    """Listens to what Stan prints: passes iterations on, summed over chains, and keeps the end of
+    what else is `said`, such as a compiler's words."""
+
+    _LINE = re.compile(r"Chain \[?(\d+)\]?:? Iteration:\s*(\d+) / \d+")
+    _KEPT = 4000
+
+    def __init__(self, progress: Progress | None, settings: SamplerSettings) -> None:
+        self._progress, self._done, self._rest, self.said = progress, dict[str, int](), "", ""
+        self._total = settings.chains * (settings.warmup + settings.draws)
+
+    def write(self, text: str) -> None:
+        """Take the next piece."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if match := self._LINE.search(line):
+                self._done[match[1]] = int(match[2])
+                if self._progress is not None:
+                    self._progress(sum(self._done.values()), self._total)
+            elif line.strip() and not line.startswith("Chain "):
+                self.said = f"{self.said}\n{line}"[-self._KEPT :]
+
+    def flush(self) -> None:
+        """Nothing waits."""
 
 
 def without_values(text: str) -> str:
