@@ -16,7 +16,8 @@ from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_zcdp
 from pyhybrid.releases.statement import assumptions, not_covered
-from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
+from tests.audits.enumeration import log_posterior
+from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases
 from tests.privacy.test_conversions import charge
 from tests.refusals import refuses
 

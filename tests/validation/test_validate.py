@@ -192,7 +192,7 @@ def test_own_data_give_a_confidential_report(
     arguments = ["own.parquet", "--formula", "visits ~ sex * income + age + insured", "--quick"]
     code, out, err = command(*arguments, "--out", "new/report.html", "--seed", "5")
     assert (code, err) == (0, "")
-    assert "confidential: it holds bounds and weights" in out
+    assert "confidential: has bounds and weights" in out
     path = tmp_path / "new" / "report.html"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(path.parent) == ["report.html"]
