@@ -359,10 +359,14 @@ class EngineStatus:
     """Version of an engine that can run here; or why it cannot, and the command that mends it."""
 
     name: str
-    available: bool
     version: str = ""
     cause: str = ""
     remedy: str = ""
+
+    @property
+    def available(self) -> bool:
+        """True where nothing stands in the way."""
+        return not self.cause
 
     def required(self) -> EngineStatus:
         """This status; raises EngineUnavailable with cause and remedy if the engine cannot run."""

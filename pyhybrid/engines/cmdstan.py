@@ -50,12 +50,12 @@ class CmdStanEngine:
         """Available if cmdstanpy finds an installation and a C++ toolchain is on the path."""
         cause, remedy = _missing()
         if cause:
-            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
         with _quiet():
             numbers = _cmdstanpy().cmdstan_version()
         number = ".".join(str(part) for part in numbers) if numbers else "unknown"
         version = f"CmdStan {number}, cmdstanpy {_cmdstanpy().__version__}"
-        return EngineStatus(name=self.name, available=True, version=version)
+        return EngineStatus(name=self.name, version=version)
 
     def sample(
         self,

@@ -46,11 +46,9 @@ class EmbeddedEngine:
     def status(self) -> EngineStatus:
         """Available wherever the stanli wheel can be imported."""
         try:
-            return EngineStatus(name=self.name, available=True, version=_stanli().__version__)
+            return EngineStatus(name=self.name, version=_stanli().__version__)
         except EngineUnavailable as error:
-            return EngineStatus(
-                name=self.name, available=False, cause=str(error), remedy="pip install stanli"
-            )
+            return EngineStatus(name=self.name, cause=str(error), remedy="pip install stanli")
 
     def sample(
         self,

@@ -48,9 +48,9 @@ class RStanEngine:
             cause = "Boost headers must be found for rstan to compile: neither BH nor the system's"
             remedy = _install("BH", "libboost-dev")
         if cause:
-            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
         version = f"rstan {r.rstan_version}, R {r.r_version}"
-        return EngineStatus(name=self.name, available=True, version=version)
+        return EngineStatus(name=self.name, version=version)
 
     def sample(
         self,

@@ -230,7 +230,7 @@ def test_unknown_engine_lists_the_known() -> None:
 
 def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> engines.EngineStatus:
-        return engines.EngineStatus(name=name, available=False, cause=f"no {name}",
+        return engines.EngineStatus(name=name, cause=f"no {name}",
                                     remedy=f"get {name}")  # fmt: skip
 
     from pyhybrid.engines.cmdstan import CmdStanEngine

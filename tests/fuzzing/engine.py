@@ -25,7 +25,7 @@ class RandomDraws:
     name = "embedded"
 
     def status(self) -> EngineStatus:
-        return EngineStatus(name=self.name, available=True, version="0")
+        return EngineStatus(name=self.name, version="0")
 
     def sample(
         self, program: StanProgram, data: Mapping[str, Any], *, seed: int,

@@ -125,7 +125,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     refuses("records must be a whole number >= 20", validation.validate_published, records=3)
-    missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
+    missing = EngineStatus(name="embedded", cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
     fails(EngineUnavailable, "stanli is gone", validation.validate_published, quick=True)
 

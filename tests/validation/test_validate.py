@@ -266,7 +266,7 @@ def test_without_r_nothing_is_faked(refused: Any, monkeypatch: pytest.MonkeyPatc
 def test_without_rstan_the_message_names_the_way_out(
     r: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = EngineStatus(name="rstan", available=False, cause="rstan is gone", remedy="get it")
+    missing = EngineStatus(name="rstan", cause="rstan is gone", remedy="get it")
     monkeypatch.setattr(RStanEngine, "status", lambda self: missing)
     fails(EngineUnavailable, r"rstan is gone .*get it.*quick=True", ph.validation.validate)
 
