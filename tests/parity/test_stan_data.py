@@ -90,8 +90,6 @@ def _table() -> pd.DataFrame:
         "way": rng.choice(["walk", "car", "bus"], n), "code": rng.choice([1, 2, 5], n),
         "income": rng.normal(20, 30, n), "x": rng.normal(size=n),
         "g": rng.choice(["a", "B", "c"], n), "nights": rng.integers(1, 30, n),
-        "old": rng.random(n) < 0.4,
-        "area": pd.Categorical(rng.choice(["n", "e"], n), categories=["n", "w", "e", "s"]),
     })  # fmt: skip
 
 
