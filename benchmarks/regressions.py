@@ -154,7 +154,7 @@ def _by_hand(table: pd.DataFrame) -> pd.DataFrame:
 def own_settings(bound: Any, asked: SamplerSettings) -> SamplerSettings:
     """The settings under which a fit of the model is tried first."""
     first = bound.first_try
-    return asked if first is None else asked.standardized(first)
+    return asked if first is None else asked.unless_asked(**first)
 
 
 def wide(n: int, K: int, seed: int = 3) -> tuple[pd.DataFrame, str]:

@@ -137,9 +137,6 @@ EVERY_FOURTH = frozenset((
     "::test_the_target_moves_with_the_weighted_and_clipped_terms_alone",
     "tests/models/test_formulas.py::test_a_design_codes_parts_of_its_table_alike",
     "tests/models/test_formulas.py::test_designs_are_those_that_r_made",
-    "tests/privacy/test_weight_sensitivity.py"
-    "::test_no_charge_is_below_that_of_the_exact_posteriors",
-    "tests/releases/test_ledger.py::test_a_ledger_takes_no_release_of_other_data",
     "tests/reports/test_figures.py::test_any_name_is_drawn_and_equal_input_gives_equal_bytes",
     "tests/security/test_column_names.py::test_any_name_comes_through_a_strict_release",
     "tests/security/test_leaks.py::test_a_stopped_command_leaves_nothing",

@@ -73,12 +73,10 @@ def python(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         "--no-deps", built["wheel"], cwd=folder.parent,
     )  # fmt: skip
     # Only this folder: a line of a .pth adds no .pth files of the folder that it names.
-    site = Path(_run(python, "-c", _SITE, cwd=folder.parent).stdout.strip())
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(_run(python, "-c", code, cwd=folder.parent).stdout.strip())
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python
-
-
-_SITE = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
 def _digest(path: Path) -> str:

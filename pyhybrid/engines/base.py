@@ -26,7 +26,9 @@ _COMMAND = re.compile(r"\n?Command and output files:.*", re.DOTALL)
 _PLACE = r"(?P<place>\b(?:line|column|chains?|attempts?|of|in)\s+\d+\b|\[[\d, ]*\]|^\s*\d+:)"
 _NUMBER = r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])"
 _PLACE_OR_NUMBER = re.compile(f"{_PLACE}|{_NUMBER}", re.MULTILINE)
-_CLIPPED, _CLIPPED_AGAIN = 0.6, 0.8  # at 0.99 a second try would stop before every kink
+CLIPPED = 0.6
+"""Acceptance rate for terms that are clipped about a center."""
+_CLIPPED_AGAIN = 0.8  # at 0.99 a second try would stop before every kink
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +59,7 @@ class SamplerSettings:
         of 10,000 records or more with the unit metric.
     adapt_delta : float, optional
         Target acceptance rate in (0, 1). If omitted 0.9, for fits of models that standardize
-        what is sampled 0.7 or 0.8 (`standardized`), for terms clipped about a center 0.6
-        (`clipped`).
+        what is sampled 0.7 or 0.8, for terms clipped about a center 0.6 (`unless_asked`).
     max_treedepth : int, default 10
     parallel_chains : int, optional
         Chains run at once; as many as there are cores if omitted.
@@ -101,8 +102,7 @@ class SamplerSettings:
         if settings is not None and not isinstance(settings, cls):
             raise InvalidInput(
                 "settings must be SamplerSettings, e.g. ph.engines.SamplerSettings(draws=2000): "
-                "found "
-                f"{type(settings).__name__}"
+                f"found {type(settings).__name__}"
             )
         return settings or cls()
 
@@ -111,27 +111,21 @@ class SamplerSettings:
         """The target acceptance rate of an engine: `adapt_delta`, or its default."""
         return _ACCEPTANCE if self.adapt_delta is None else self.adapt_delta
 
-    def standardized(self, first: FirstTry) -> SamplerSettings:
-        """Settings for parameters of about the same scale in the posterior, and uncorrelated.
+    def unless_asked(self, adapt_delta: float, metric: str = METRICS[0]) -> SamplerSettings:
+        """With this acceptance rate and metric where `adapt_delta` is not given; a unit metric that
+        is asked for is kept.
 
-        There the unit metric is better than an estimated one, whose errors shorten the step. Where
-        all of them are nearly standard normal, at an acceptance rate of 0.7 a step of length 1
-        makes a trajectory of three: half the gradients of one at 0.9 for the same effective draws.
-        Where `adapt_delta` is given, these settings; a unit metric that is asked for is kept.
+        For parameters of about the same scale in the posterior, and uncorrelated, the unit metric
+        is better than an estimated one, whose errors shorten the step; where all of them are nearly
+        standard normal, at 0.7 a step of length 1 makes a trajectory of three: half the gradients
+        of one at 0.9 for the same effective draws. Terms that are clipped about a center have
+        kinks, each of which costs energy: for 0.9 in the place of 0.6 a step must become many times
+        shorter, and effective draws cost three times as many gradients.
         """
         if self.adapt_delta is not None:
             return self
-        metric = "unit" if self.metric == "unit" else first.metric
-        return replace(self, adapt_delta=first.acceptance, metric=metric)
-
-    def clipped(self) -> SamplerSettings:
-        """Settings for a likelihood whose terms are clipped about a center.
-
-        Each record's term has kinks, and each kink that a step passes costs energy: a step must
-        become many times shorter for an acceptance rate of 0.9 in the place of 0.6, and effective
-        draws cost three times as many gradients. Where `adapt_delta` is given, these settings.
-        """
-        return self if self.adapt_delta is not None else replace(self, adapt_delta=_CLIPPED)
+        metric = self.metric if self.metric == "unit" else metric
+        return replace(self, adapt_delta=adapt_delta, metric=metric)
 
     def longer(self, *, clipped: bool = False) -> SamplerSettings:
         """Settings for a second try: twice the iterations, a higher adapt_delta (less high for
@@ -144,22 +138,6 @@ class SamplerSettings:
             adapt_delta=max(self.acceptance, _CLIPPED_AGAIN if clipped else _AGAIN),
             max_treedepth=self.max_treedepth + 2,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FirstTry:
-    """How a fit without a cap is tried first, for programs whose parameters have about the same
-    scale in the posterior; see `SamplerSettings.standardized`.
-
-    Attributes
-    ----------
-    acceptance : float
-        Target acceptance rate, lower than that of a careful fit.
-    metric : {"unit", "adapted"}, default "unit"
-    """
-
-    acceptance: float
-    metric: str = "unit"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -381,10 +359,14 @@ class EngineStatus:
     """Version of an engine that can run here; or why it cannot, and the command that mends it."""
 
     name: str
-    available: bool
     version: str = ""
     cause: str = ""
     remedy: str = ""
+
+    @property
+    def available(self) -> bool:
+        """True where nothing stands in the way."""
+        return not self.cause
 
     def required(self) -> EngineStatus:
         """This status; raises EngineUnavailable with cause and remedy if the engine cannot run."""
@@ -432,6 +414,32 @@ class ContinuingEngine(Engine, Protocol):
     ) -> Draws:
         """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
         ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""
+
+
+class ProgressLines:
+    """Listens to what Stan prints: passes iterations on, summed over chains, and keeps the end of
+    what else is `said`, such as a compiler's words."""
+
+    _LINE = re.compile(r"Chain \[?(\d+)\]?:? Iteration:\s*(\d+) / \d+")
+    _KEPT = 4000
+
+    def __init__(self, progress: Progress | None, settings: SamplerSettings) -> None:
+        self._progress, self._done, self._rest, self.said = progress, dict[str, int](), "", ""
+        self._total = settings.chains * (settings.warmup + settings.draws)
+
+    def write(self, text: str) -> None:
+        """Take the next piece."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if match := self._LINE.search(line):
+                self._done[match[1]] = int(match[2])
+                if self._progress is not None:
+                    self._progress(sum(self._done.values()), self._total)
+            elif line.strip() and not line.startswith("Chain "):
+                self.said = f"{self.said}\n{line}"[-self._KEPT :]
+
+    def flush(self) -> None:
+        """Nothing waits."""
 
 
 def without_values(text: str) -> str:

@@ -50,12 +50,12 @@ class CmdStanEngine:
         """Available if cmdstanpy finds an installation and a C++ toolchain is on the path."""
         cause, remedy = _missing()
         if cause:
-            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
         with _quiet():
             numbers = _cmdstanpy().cmdstan_version()
         number = ".".join(str(part) for part in numbers) if numbers else "unknown"
         version = f"CmdStan {number}, cmdstanpy {_cmdstanpy().__version__}"
-        return EngineStatus(name=self.name, available=True, version=version)
+        return EngineStatus(name=self.name, version=version)
 
     def sample(
         self,
@@ -95,31 +95,47 @@ class CmdStanEngine:
 
 
 def compiled_program(program: StanProgram) -> Path:
-    """Executable of `program`, compiled unless the cache holds it: built aside and moved into
-    place, as other processes do the same, and verified by hash before use."""
+    """Executable of `program`, compiled unless the cache holds it: its name there is its hash,
+    which tells a damaged one."""
     version = CmdStanEngine().status().required().version
     entry = cache_folder() / "cmdstan" / _key(program, version)
-    if not _entry_is_sound(entry):
-        cmdstanpy = _cmdstanpy()
-        with private_folder() as folder, _quiet():
-            if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
-                raise EngineUnavailable(
-                    f"CmdStan cannot compile below {folder.parent}: the path of the temporary "
-                    "folder must have no spaces and no ~; set TMPDIR to another"
-                )
-            source = folder / "program.stan"
-            source.write_text(program.text, encoding="utf-8")
-            try:
-                built = Path(str(cmdstanpy.compile_stan_file(source)))
-            except (ValueError, RuntimeError, OSError) as error:
-                raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
-            staged = folder / "entry"
-            staged.mkdir()
-            shutil.copy2(built, staged / "program")
-            digest = hashlib.sha256(built.read_bytes()).hexdigest()
-            (staged / "sha256").write_text(digest + "\n")
-            _move_into_cache(staged, entry)
-    return entry / "program"
+    for path in entry.glob("[!.]*"):
+        if _sha256(path) == path.name:
+            return path
+    with private_folder() as folder, _quiet():
+        if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
+            raise EngineUnavailable(
+                f"CmdStan cannot compile below {folder.parent}: the path of the temporary "
+                "folder must have no spaces and no ~; set TMPDIR to another"
+            )
+        source = folder / "program.stan"
+        source.write_text(program.text, encoding="utf-8")
+        try:
+            built = Path(str(_cmdstanpy().compile_stan_file(source)))
+        except (ValueError, RuntimeError, OSError) as error:
+            raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
+        return _in_cache(built, entry)
+
+
+def _in_cache(built: Path, entry: Path) -> Path:
+    """Copied aside, then renamed, as other processes do the same: a reader sees all or nothing."""
+    aside = entry / f".{os.getpid()}.{threading.get_ident()}"
+    try:
+        entry.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copy2(built, aside)
+        return aside.replace(entry / _sha256(built))
+    except OSError as error:
+        raise EngineUnavailable(
+            f"the cache folder {entry.parent} cannot be written ({error.strerror or error}): "
+            "set PYHYBRID_CACHE to a folder of yours"
+        ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _cmdstanpy() -> Any:
@@ -168,14 +184,6 @@ def _key(program: StanProgram, version: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _entry_is_sound(entry: Path) -> bool:
-    try:
-        stored = (entry / "sha256").read_text().strip()
-        return hashlib.sha256((entry / "program").read_bytes()).hexdigest() == stored
-    except OSError:
-        return False
-
-
 def _failure(name: str, console: str) -> SamplingError | EngineUnavailable:
     """Whose fault it is that a program was not built, in the words of the tool that failed."""
     if rejected := re.search(r"^\w+ error in .*?(?=^\S*make\S*: |\Z)", console, re.M | re.S):
@@ -186,27 +194,6 @@ def _failure(name: str, console: str) -> SamplingError | EngineUnavailable:
         + "\n".join(said[:5] or console.splitlines()[-5:])
         + f"\nmend the C++ toolchain, or install CmdStan anew: {_INSTALL}"
     )
-
-
-def _move_into_cache(staged: Path, entry: Path) -> None:
-    """Copy beside the entry, then rename: a reader sees all of it or nothing."""
-    aside = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        shutil.copytree(staged, aside)
-        if entry.exists() and not _entry_is_sound(entry):
-            shutil.rmtree(entry)
-        with contextlib.suppress(FileExistsError, OSError):
-            aside.rename(entry)  # loses, harmlessly, against another process with the same key
-        if not _entry_is_sound(entry):
-            raise OSError("the entry could not be renamed into place")
-    except OSError as error:
-        raise EngineUnavailable(
-            f"the cache folder {entry.parent} cannot be written ({error.strerror or error}): "
-            "set PYHYBRID_CACHE to a folder of yours"
-        ) from None
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _run(
@@ -222,12 +209,16 @@ def _run(
     output.mkdir(mode=0o700)
     files = [str(output / f"chain_{chain}.csv") for chain in range(1, settings.chains + 1)]
     inits, tuning = _start(warm_start, folder, settings)
-    sampler = _sampler(settings, tuning)
     commands = [
         [
             *(str(executable), f"id={chain}", "random", f"seed={seed}"),
             *("data", f"file={data_file}", *inits[chain - 1 : chain]),
-            *("output", f"file={file}", *sampler),
+            *("output", f"file={file}", "sig_figs=18"),
+            f"refresh={max(1, (settings.warmup + settings.draws) // 20)}",
+            *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
+            *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
+            f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
+            *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
         ]
         for chain, file in enumerate(files, start=1)
     ]
@@ -242,17 +233,6 @@ def _run(
         said = str(error)
     reason = without_values(said.replace(str(folder), ""))
     raise SamplingError(f"the cmdstan engine failed: {reason}")
-
-
-def _sampler(settings: SamplerSettings, tuning: list[str]) -> list[str]:
-    """CmdStan's words for how it samples, after those for its output."""
-    return [
-        *("sig_figs=18", f"refresh={max(1, (settings.warmup + settings.draws) // 20)}"),
-        *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
-        *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
-        f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
-        *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
-    ]
 
 
 def _run_chains(commands: list[list[str]], output: Path, at_once: int) -> bool:
@@ -298,21 +278,20 @@ def _start(
     """CmdStan's words for the start of each chain, and for metric and step size of all."""
     if warm_start is None:
         return [], []
-    inits = []
-    for chain, values in enumerate(warm_start.inits_of(settings.chains), start=1):
-        plain = {name: np.asarray(value).tolist() for name, value in values.items()}
-        inits.append(f"init={_written(folder / f'init_{chain}.json', plain)}")
-    tuning = warm_start.tuning(settings)
+    inits, tuning = [], warm_start.tuning(settings)
     words = [f"stepsize={tuning['step_size']}"]
+
+    def written(name: str, content: Mapping[str, Any]) -> Path:
+        plain = {key: np.asarray(value).tolist() for key, value in content.items()}
+        (folder / name).write_text(json.dumps(plain))
+        return folder / name
+
+    for chain, values in enumerate(warm_start.inits_of(settings.chains), start=1):
+        inits.append(f"init={written(f'init_{chain}.json', values)}")
     if "inv_metric" in tuning:
-        metric = {"inv_metric": tuning["inv_metric"].tolist()}
-        words.insert(0, f"metric_file={_written(folder / 'inv_metric.json', metric)}")
+        metric = {"inv_metric": tuning["inv_metric"]}
+        words.insert(0, f"metric_file={written('inv_metric.json', metric)}")
     return inits, words
-
-
-def _written(path: Path, content: Mapping[str, Any]) -> str:
-    path.write_text(json.dumps(content))
-    return str(path)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,7 @@ program's log density at given points, and draws its generated quantities anew t
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import re
 import signal
 import socket
 import threading
@@ -18,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +26,7 @@ from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
     Progress,
+    ProgressLines,
     Provenance,
     SamplerSettings,
     StanProgram,
@@ -47,11 +46,9 @@ class EmbeddedEngine:
     def status(self) -> EngineStatus:
         """Available wherever the stanli wheel can be imported."""
         try:
-            return EngineStatus(name=self.name, available=True, version=_stanli().__version__)
+            return EngineStatus(name=self.name, version=_stanli().__version__)
         except EngineUnavailable as error:
-            return EngineStatus(
-                name=self.name, available=False, cause=str(error), remedy="pip install stanli"
-            )
+            return EngineStatus(name=self.name, cause=str(error), remedy="pip install stanli")
 
     def sample(
         self,
@@ -193,25 +190,8 @@ def _reporting(progress: Progress | None, settings: SamplerSettings) -> Iterator
     if progress is None:
         yield 0
         return
-    with contextlib.redirect_stdout(_ProgressLines(progress, settings)):
+    with contextlib.redirect_stdout(cast(Any, ProgressLines(progress, settings))):
         yield max(1, (settings.warmup + settings.draws) // 20)
-
-
-class _ProgressLines(io.TextIOBase):
-    """Reads 'Chain [c] Iteration: i / N' lines as they are printed."""
-
-    _LINE = re.compile(r"Chain \[(\d+)\] Iteration:\s*(\d+) / (\d+)")
-
-    def __init__(self, progress: Progress, settings: SamplerSettings) -> None:
-        self._progress = progress
-        self._done: dict[int, int] = {}
-        self._total = settings.chains * (settings.warmup + settings.draws)
-
-    def write(self, text: str) -> int:
-        for chain, iteration, _ in self._LINE.findall(text):
-            self._done[int(chain)] = int(iteration)
-            self._progress(sum(self._done.values()), self._total)
-        return len(text)
 
 
 def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:

@@ -8,7 +8,6 @@ cache folder.
 from __future__ import annotations
 
 import os
-import re
 import time
 import warnings
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
     Progress,
+    ProgressLines,
     Provenance,
     SamplerSettings,
     StanProgram,
@@ -48,9 +48,9 @@ class RStanEngine:
             cause = "Boost headers must be found for rstan to compile: neither BH nor the system's"
             remedy = _install("BH", "libboost-dev")
         if cause:
-            return EngineStatus(name=self.name, available=False, cause=cause, remedy=remedy)
+            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
         version = f"rstan {r.rstan_version}, R {r.r_version}"
-        return EngineStatus(name=self.name, available=True, version=version)
+        return EngineStatus(name=self.name, version=version)
 
     def sample(
         self,
@@ -100,14 +100,14 @@ def _fit(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The value of R's fit_rstan, and what R warned of."""
     iterations = settings.warmup + settings.draws
-    printed = _Printed(progress, settings.chains * iterations)
+    printed = ProgressLines(progress, settings)
     cores = settings.parallel_chains or os.cpu_count() or 1
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             fit = rbridge.call_r(
                 "fit_rstan",
-                output=printed,
+                output=printed.write,
                 program=program.text.rstrip("\n"),
                 data={name: _plain(value) for name, value in data.items()},
                 chains=settings.chains,
@@ -122,7 +122,7 @@ def _fit(
                 **_start(warm_start, settings.chains),
             )
         except (SamplingError, rbridge.RError) as error:
-            reason = without_values(f"{error}{printed.complaints()}")
+            reason = without_values(f"{error}{printed.said}")
             raise SamplingError(f"the rstan engine failed on {program.name}: {reason}") from None
         finally:
             rbridge.collect()
@@ -152,36 +152,3 @@ def _start(warm_start: WarmStart | None, chains: int) -> dict[str, Any]:
         for values in warm_start.inits_of(chains)
     ]
     return {"init": inits, "step_size": float(np.mean(warm_start.step_size))}
-
-
-class _Printed:
-    """Listens to R's console: passes progress on, keeps what else was said for an error."""
-
-    _LINE = re.compile(r"Chain (\d+): Iteration:\s*(\d+) / \d+")
-    _KEPT = 4000
-
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress = progress
-        self._total = total
-        self._done: dict[str, int] = {}
-        self._rest = ""
-        self._said = ""
-
-    def __call__(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            progress_line = self._LINE.search(line)
-            if progress_line is None:
-                self._keep(line)
-                continue
-            self._done[progress_line[1]] = int(progress_line[2])
-            if self._progress is not None:
-                self._progress(sum(self._done.values()), self._total)
-
-    def _keep(self, line: str) -> None:
-        if not line.startswith("Chain ") and line.strip():
-            self._said = (self._said + "\n" + line)[-self._KEPT :]
-
-    def complaints(self) -> str:
-        """R's words besides progress, such as the compiler's."""
-        return self._said

@@ -46,6 +46,7 @@ from pyhybrid.engines import (
     diagnose,
     resolve_engine,
 )
+from pyhybrid.engines.base import CLIPPED
 from pyhybrid.engines.convergence import worst_of
 from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
@@ -346,7 +347,7 @@ class FitSession:
     def _tries(self, cap: Cap | None, warm_start: WarmStart | None) -> list[SamplerSettings]:
         """Settings of the first try, and of those that follow until chains have converged."""
         centered = cap is not None and cap.reference is not None  # else long tails: short steps
-        settings = self.settings.clipped() if centered else self.settings
+        settings = self.settings.unless_asked(CLIPPED) if centered else self.settings
         if self.has_fixed_draws:  # and one try
             return [settings if warm_start is None else self._shorter(settings)]
         last = settings.longer(clipped=centered)
@@ -356,7 +357,7 @@ class FitSession:
         tries = [settings, replace(last, max_draws=last.draws)]
         if first is None or cap is not None:  # clipped terms bend posteriors
             return tries
-        fast = settings.standardized(first)
+        fast = settings.unless_asked(**first)
         if fast.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
             fast = self._shorter(fast)
         return tries if fast == settings else [fast, *tries]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, no_such_attribute
-from pyhybrid.engines.base import Draws, FirstTry, StanProgram
+from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.models.columns.form import OutcomeLevels
 from pyhybrid.models.columns.support import decimals_of
@@ -67,9 +67,9 @@ class BoundModel(ABC):
     blocks: tuple[Any, ...] = ()
     """Models of parts of the records that are sampled one after the other, with the positions
     `at` (k,) of these; empty for a model that is sampled as one."""
-    first_try: FirstTry | None = None
-    """Settings of a first try, for programs whose parameters have about the same scale in the
-    posterior without a cap."""
+    first_try: Mapping[str, Any] | None = None
+    """Acceptance rate and metric of a first try (`SamplerSettings.unless_asked`), for programs
+    whose parameters have about the same scale in the posterior without a cap."""
     takes_center: bool = False
     """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
     grid_form: GridForm | None = None

@@ -157,9 +157,7 @@ def bounds_by_unit(
     by_unit, kept = np.zeros(units.n), []
     for part in terms():
         kept.append(_largest_by_draw(part) <= limit)
-        everywhere = largest_abs(part)
-        largest = largest_abs(part[kept[-1]]) if kept[-1].any() else np.zeros_like(everywhere)
-        by_unit = np.maximum(by_unit, np.where(np.isfinite(everywhere), largest, np.inf))
+        by_unit = np.maximum(by_unit, _largest_kept(part, kept[-1]))
     return LipschitzBounds(
         by_record=by_unit[units.of],
         overall=max(overall, float(by_unit.max())),
@@ -187,7 +185,7 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
 
 def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
     """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
-    largest = largest_abs(matrix[kept])
+    largest = largest_abs(matrix[kept]) if kept.any() else 0.0
     return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
 
 

@@ -12,18 +12,15 @@ Spent      a whole release: pure epsilon, rho and mu of noise    the least that 
 ========== ===================================================== ==============================
 
 A local charge has the first three side by side and is counted by one of them; a strict charge, and
-one of several parts, has the last. What a charge says in words is the privacy statement's.
-
-References
-----------
-[S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3.
+one of several parts, has the last ([S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3). What a charge
+says in words is the privacy statement's.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -449,14 +446,12 @@ class PrivacyCharge:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields, confidential ones included, as plain JSON types."""
-        stored = {field_.name: getattr(self, field_.name) for field_ in fields(self)}
-        accounts = {
-            name: {"account": type(account).__name__, **vars(account)}
-            for name, account in self.accounts.items()
-        }
         return {
-            **stored,
-            "accounts": accounts,
+            **vars(self),
+            "accounts": {
+                name: {"account": type(account).__name__, **vars(account)}
+                for name, account in self.accounts.items()
+            },
             "facts": dict(self.facts),
             "parts": [part.as_dict() for part in self.parts],
         }
@@ -464,11 +459,7 @@ class PrivacyCharge:
     def public(self) -> dict[str, Any]:
         """What may be published, with epsilon by each accounting: no bound, no range."""
         hidden = ("accounts", "bound", "facts", "parts")
-        shown_fields = {
-            field_.name: getattr(self, field_.name)
-            for field_ in fields(self)
-            if field_.name not in hidden
-        }
+        shown_fields = {name: value for name, value in vars(self).items() if name not in hidden}
         public = {"mechanism": self.mechanism, "epsilon": self.epsilon, **shown_fields,
                   "spent": asdict(self.spent)}  # fmt: skip
         if self.mu is not None:

@@ -65,20 +65,21 @@ def compose(
             )
         if any(c.delta not in (0, delta) for c in charges):
             raise InvalidInput(f"charges of Gaussian noise must be counted at delta = {delta:g}")
-    deltas = {c.delta for c in charges if c.delta}
-    if len(deltas) > 1:
-        if not allow_unlike:
-            raise InvalidInput(_unlike_deltas(deltas))
+    if allow_unlike and len({c.delta for c in charges if c.delta}) > 1:
         return add_epsilons(charge.epsilon for charge in charges)
-    at = next(iter(deltas), delta or 0.0)
+    at = _delta_of(charges) or delta or 0.0
     spent = Spent.of(charge.spent for charge in charges)
     kind = STRICT if all(c.kind == STRICT for c in charges) else ASYMPTOTIC_LOCAL
     return round_up(spent.epsilon(delta=at), kind=kind)
 
 
-def _unlike_deltas(deltas: set[float]) -> str:
-    shown = ", ".join(f"{delta:g}" for delta in sorted(deltas))
-    return f"charges counted at a delta must be at one delta: found {shown}"
+def _delta_of(charges: Sequence[PrivacyCharge]) -> float:
+    """The one delta that charges are counted at; 0 if none is."""
+    deltas = sorted({charge.delta for charge in charges if charge.delta})
+    if len(deltas) > 1:
+        found = ", ".join(f"{delta:g}" for delta in deltas)
+        raise InvalidInput(f"charges counted at a delta must be at one delta: found {found}")
+    return deltas[0] if deltas else 0.0
 
 
 def compose_charges(
@@ -116,9 +117,7 @@ def compose_charges(
             f"charges must be of one kind: found {' and '.join(sorted(kinds))}; allow_unlike=True "
             "states the whole as asymptotic local, the weaker of the two"
         )
-    deltas = {charge.delta for charge in charges if charge.delta}
-    if len(deltas) > 1:
-        raise InvalidInput(_unlike_deltas(deltas))
+    delta = _delta_of(charges)
     parts = [part for charge in charges for part in (charge.parts or (charge,))]
     counted = {charge.accounting for charge in charges}
     accounting = counted.pop() if len(counted) == 1 else "composed"
@@ -135,7 +134,7 @@ def compose_charges(
         n_draws_released=first.n_draws_released,
         accounts=accounts,
         accounting=accounting,
-        delta=next(iter(deltas), 0.0),
+        delta=delta,
         n_draws=min(draws, default=None),
         draw_quantile=min(c.draw_quantile for c in charges),
         safety_factor=max(c.safety_factor for c in charges),

@@ -187,7 +187,7 @@ def epsilon_of_range(
     1.1
     """
     eta = _sides(relation) * shown(check_nonnegative(loss_range, "loss_range"))
-    return round_up(at_least(_draws(n_draws_released) * eta), kind=kind)
+    return round_up(at_least(check_count(n_draws_released, "n_draws_released") * eta), kind=kind)
 
 
 def rho_of_range(
@@ -204,7 +204,7 @@ def rho_of_range(
     0.625
     """
     eta = _sides(relation) * shown(check_nonnegative(loss_range, "loss_range"))
-    return at_least(_draws(n_draws_released) * eta**2 / 8)
+    return at_least(check_count(n_draws_released, "n_draws_released") * eta**2 / 8)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -266,10 +266,6 @@ def rho_of_zcdp(epsilon: float, delta: float) -> float:
 def _sides(relation: str) -> int:
     """Records that a neighbor differs by."""
     return 2 if check_choice(relation, "relation", RELATIONS) == "replace" else 1
-
-
-def _draws(value: int) -> int:
-    return check_count(value, "n_draws_released")
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
@@ -361,7 +357,8 @@ def mu_of_release(mu: float, *, n_draws_released: int = 1, relation: str = "remo
     >>> mu_of_release(0.5, n_draws_released=4, relation="replace")
     2.0
     """
-    mu, sides, draws = check_nonnegative(mu, "mu"), _sides(relation), _draws(n_draws_released)
+    mu, sides = check_nonnegative(mu, "mu"), _sides(relation)
+    draws = check_count(n_draws_released, "n_draws_released")
     return _up(sides * mu * math.sqrt(draws), lambda mus: mus**2 >= sides**2 * mu**2 * draws)
 
 

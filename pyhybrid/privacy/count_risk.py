@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ def radius_risk(
     ndarray, shape (n,)
         IR_i in [0, 1); the record itself counts as inside. A record alone in its pattern gets 0.
     """
-    return _by_group(y, radius, kind, pattern, lambda balls: 1 - balls.sizes / balls.sizes.size)
+    return _by_pattern(y, radius, kind, pattern, pairwise=False)
 
 
 def pairwise_risk(
@@ -61,52 +60,46 @@ def pairwise_risk(
     over j of the overlaps of i and j is a difference of two prefix sums. Shape (n,), in [0, 1); the
     weight of [H22] sec. 3 (pairwise identification risk) is one minus this (`count_weights`).
     """
-    return _by_group(y, radius, kind, pattern, _pairwise_in_group)
+    return _by_pattern(y, radius, kind, pattern, pairwise=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Balls:
-    """Closed balls as half-open ranges [low, high) of the sorted distinct values."""
-
-    low: IntArray  # (n,)
-    high: IntArray  # (n,)
-    place: IntArray  # (n,) of each record's value among the distinct ones
-    multiplicity: IntArray  # (d,) records at each distinct value
-    sizes: IntArray  # (n,) records inside each ball
-
-
-def _by_group(
-    y: Any, radius: float, kind: str, pattern: Any, risk_of: Callable[[_Balls], FloatArray]
-) -> FloatArray:
-    values, groups = _values_by_pattern(y, radius, kind, pattern)
+def _by_pattern(y: Any, radius: float, kind: str, pattern: Any, *, pairwise: bool) -> FloatArray:
+    values = check_vector(y, "y")
+    check_each(np.isfinite(values), "y must be finite: record {} is not")
+    check_positive(radius, "radius")
+    check_choice(kind, "kind", ("relative", "absolute"))
+    groups = [np.arange(values.size)] if pattern is None else _groups(pattern, values.size)
     risk = np.empty(values.size)
     for rows in groups:
-        risk[rows] = risk_of(_balls_around(values[rows], radius, kind))
+        risk[rows] = _in_group(values[rows], radius, kind, pairwise)
     return risk
 
 
-def _balls_around(y: FloatArray, radius: float, kind: str) -> _Balls:
-    distinct, place, multiplicity = np.unique(y, return_inverse=True, return_counts=True)
-    reach = radius * np.abs(distinct) if kind == "relative" else np.full(distinct.size, radius)
+def _in_group(y: FloatArray, radius: float, kind: str, pairwise: bool) -> FloatArray:
+    """Balls are half-open ranges [low, high) of the d sorted distinct values, `times` records at
+    each; `sizes` counts the records in the ball about each value."""
+    distinct, place, times = np.unique(y, return_inverse=True, return_counts=True)
+    n, d = y.size, distinct.size
+    reach = radius * np.abs(distinct) if kind == "relative" else np.full(d, radius)
     # distinct -+ reach would be rounded; |y_j - y_i| <= r_i, as computed, is the definition, and it
     # is monotone in y_j on either side of y_i.
-    here = np.arange(distinct.size)
+    here = np.arange(d)
     low = _first(np.zeros_like(here), here, lambda j: distinct - distinct[j] <= reach)
-    last = distinct.size - 1
     high = _first(
         here + 1,
-        np.full_like(here, distinct.size),
-        lambda j: distinct[np.minimum(j, last)] - distinct > reach,
+        np.full_like(here, d),
+        lambda j: distinct[np.minimum(j, d - 1)] - distinct > reach,
     )
-    before = np.concatenate(([0], np.cumsum(multiplicity)))
+    before = np.concatenate(([0], np.cumsum(times)))
     sizes = before[high] - before[low]
-    return _Balls(
-        low=low[place],
-        high=high[place],
-        place=place,
-        multiplicity=multiplicity,
-        sizes=sizes[place],
-    )
+    if not pairwise or n == 1:
+        return np.asarray((1 - sizes / n)[place])
+    # cover[v]: how many of the n balls contain the distinct value v.
+    edges = np.bincount(low, times, minlength=d + 1) - np.bincount(high, times, minlength=d + 1)
+    overlap = np.concatenate(([0], np.cumsum(times * np.cumsum(edges)[:d])))
+    shared = overlap[high] - overlap[low] - sizes  # sum over j != i
+    inside_either = (n - 1) * sizes + (times @ sizes - sizes) - shared
+    return np.asarray((1 - inside_either / (n * (n - 1)))[place])
 
 
 def _first(
@@ -121,33 +114,6 @@ def _first(
             np.where(holds_here, np.minimum(middle, high), high),
         )
     return low
-
-
-def _pairwise_in_group(balls: _Balls) -> FloatArray:
-    n = balls.sizes.size
-    if n == 1:
-        return np.zeros(1)
-    d = balls.multiplicity.size
-    # cover[v]: how many of the n balls contain the distinct value v.
-    edges = np.bincount(balls.low, minlength=d + 1) - np.bincount(balls.high, minlength=d + 1)
-    cover = np.cumsum(edges)[:d]
-    overlap = np.concatenate(([0], np.cumsum(balls.multiplicity * cover)))
-    shared = overlap[balls.high] - overlap[balls.low] - balls.sizes  # sum over j != i
-    others = balls.sizes.sum() - balls.sizes
-    inside_either = (n - 1) * balls.sizes + others - shared
-    return np.asarray(1 - inside_either / (n * (n - 1)))
-
-
-def _values_by_pattern(
-    y: Any, radius: float, kind: str, pattern: Any
-) -> tuple[FloatArray, Sequence[IntArray]]:
-    values = check_vector(y, "y")
-    check_each(np.isfinite(values), "y must be finite: record {} is not")
-    check_positive(radius, "radius")
-    check_choice(kind, "kind", ("relative", "absolute"))
-    if pattern is None:
-        return values, [np.arange(values.size)]
-    return values, _groups(pattern, values.size)
 
 
 def _groups(pattern: Any, n: int) -> Sequence[IntArray]:

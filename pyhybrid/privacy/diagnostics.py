@@ -2,10 +2,6 @@ r"""Effective draws of correlated chains, for many quantities at once.
 
 The initial monotone sequence of [G92] over several chains [BDA]. ArviZ takes seconds to import, and
 the array layer needs numpy and scipy only.
-
-References
-----------
-[G92]; [BDA].
 """
 
 from __future__ import annotations

@@ -4,11 +4,7 @@ Records that share a row of the data share a column of the log-likelihood, and b
 computed one after the other: what is asked for is a reduction over draws or over records. A charge
 asks some twenty times, so that the last two matrices are held while they are small; a large one
 never is. A unit of privacy that is more than a record has the sum of its records' terms (`Units`),
-:math:`g_u = \sum_{i \in u} \alpha_i f_i`.
-
-References
-----------
-[S22] sec. 2, with the record replaced by a group of records.
+:math:`g_u = \sum_{i \in u} \alpha_i f_i`: [S22] sec. 2, with the record replaced by a group.
 """
 
 from __future__ import annotations
@@ -132,12 +128,9 @@ class LogLik:
         """Largest f of each record over the draws, shape (n,); a NaN stays."""
         return self.by_record(lambda block: block.max(axis=0))
 
-    def _by_row(self, weight: FloatArray) -> FloatArray:
-        return np.bincount(self.row_of, weights=weight, minlength=self.n_rows).astype(np.float64)
-
     def total(self, weight: FloatArray) -> FloatArray:
         """sum_i weight_i f_si, shape (S,); records of weight 0 do not count."""
-        by_row = self._by_row(weight)
+        by_row = np.bincount(self.row_of, weights=weight, minlength=self.n_rows).astype(np.float64)
 
         def part(rows: slice, block: FloatArray) -> FloatArray:
             used = by_row[rows] != 0

@@ -27,11 +27,6 @@ the softmax map or re-weighting; the median is 1.4 times as much.
 
 **Records that nearly alone inform a coefficient** cannot be charged from draws: without such a
 record the coefficient has little but its prior. `sole_informants` finds them from the predictors.
-
-References
-----------
-[B76] Bennett (1976), Efficient estimation of free energy differences from Monte Carlo data,
-Journal of Computational Physics 22.
 """
 
 from __future__ import annotations

@@ -128,11 +128,6 @@ def _linear(f: FloatArray, _: float | None) -> FloatArray:
     return 1 - risk
 
 
-def _threshold(f: FloatArray, limit: float | None) -> FloatArray:
-    assert limit is not None
-    return np.asarray(f < limit, dtype=np.float64)
-
-
 def _softmax(f: FloatArray, _: float | None) -> FloatArray:
     # Equal values have a rounded mean and so a standard deviation just above 0: compare them.
     spread = f.std(ddof=1) if f.max() > f.min() else 0.0
@@ -143,7 +138,7 @@ def _softmax(f: FloatArray, _: float | None) -> FloatArray:
 TRANSFORMS: Mapping[str, Callable[[FloatArray, float | None], FloatArray]] = {
     "linear": _linear,
     "reciprocal": lambda f, _: np.asarray(1 / (f + 1)),
-    "threshold": _threshold,
+    "threshold": lambda f, limit: np.asarray(f < (limit or 0.0), dtype=np.float64),
     "logistic": lambda f, _: np.asarray(1 - (2 / (1 + np.exp(-f / 2)) - 1)),
     "softmax": _softmax,
 }

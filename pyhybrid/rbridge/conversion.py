@@ -84,12 +84,14 @@ def _vector(values: npt.NDArray[Any], what: str) -> Any:
     kind = values.dtype.kind
     if kind == "b":
         return _ri().BoolSexpVector.from_memoryview(values.astype(np.int32).data)
+    none = np.zeros(values.size, dtype=bool)
     if kind in "iu":
-        return _integers(values, np.zeros(values.size, dtype=bool), what)
+        return _integers(values, none, what)
     if kind == "f" and values.dtype.itemsize <= 8:
-        return _doubles(values, np.zeros(values.size, dtype=bool))
+        return _doubles(values, none)
     if kind in "UO" and all(isinstance(item, str) or item is None for item in values.tolist()):
-        return _strings(values.tolist())
+        texts = [_ri().NA_Character if item is None else item for item in values.tolist()]
+        return _ri().StrSexpVector(texts)
     raise InvalidInput(f"{what} must hold numbers, logicals or texts for R: found {values.dtype}")
 
 
@@ -109,10 +111,6 @@ def _integers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], what: st
     if max(-low, high) > _LARGEST_WHOLE:
         raise InvalidInput(f"{what} must hold whole numbers of at most 2^53 in size for R")
     return _doubles(values, missing)
-
-
-def _strings(values: list[Any]) -> Any:
-    return _ri().StrSexpVector([v if isinstance(v, str) else _ri().NA_Character for v in values])
 
 
 def _classed(value: Any, *classes: str) -> Any:

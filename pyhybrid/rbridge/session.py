@@ -79,12 +79,10 @@ function(files) {
 
 @dataclass(frozen=True, kw_only=True)
 class RStatus:
-    """Versions of R, rpy2, rstan and the R package pyhybrid (empty where not found), whether
-    functions of the R package can be called (those that come with this package will do; rstan, and
-    headers of Boost for it to compile with, are matters of their own), and if not, why, and the
-    command that mends it."""
+    """Versions of R, rpy2, rstan and the R package pyhybrid (empty where not found); why functions
+    of the R package cannot be called, if they cannot (those that come with this package will do;
+    rstan, and headers of Boost for it, are matters of their own), and the command that mends it."""
 
-    available: bool
     r_home: str = ""
     r_version: str = ""
     rpy2_version: str = ""
@@ -93,6 +91,11 @@ class RStatus:
     boost: bool = False
     cause: str = ""
     remedy: str = ""
+
+    @property
+    def available(self) -> bool:
+        """True where nothing stands in the way."""
+        return not self.cause
 
     def __str__(self) -> str:
         if not self.available:
@@ -110,34 +113,23 @@ def r_status() -> RStatus:
 def _look(r_home: str | None, path: str | None) -> RStatus:
     """Kept for as long as R_HOME and PATH stay the same."""
     if r_home and not _program(r_home).exists():
-        return RStatus(
-            available=False,
-            cause=f"R_HOME must be the home of an R installation: no R is at {r_home}",
-            remedy="unset R_HOME, or set it to what `R RHOME` prints",
-        )
+        cause = f"R_HOME must be the home of an R installation: no R is at {r_home}"
+        return RStatus(cause=cause, remedy="unset R_HOME, or set it to what `R RHOME` prints")
     r = str(_program(r_home)) if r_home else shutil.which("R", path=path)
     if r is None:
-        return RStatus(
-            available=False,
-            cause="R must be installed: no R is on the path",
-            remedy="install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core",
-        )
+        remedy = "install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core"
+        return RStatus(cause="R must be installed: no R is on the path", remedy=remedy)
     home = r_home or _stdout([r, "RHOME"]).strip()
     packages = ", ".join(f'"{name}"' for name in _PACKAGES)
     script = _LOOK.replace("{packages}", packages).strip().replace("\n", "; ")
     shown = _stdout([r, "--no-echo", "--no-restore", "--no-save", "-e", script])
     versions = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
     if "R" not in versions:
-        return RStatus(
-            available=False,
-            r_home=home,
-            cause=f"R must start: {r} fails",
-            remedy=f"see what `{r} --version` says and install R anew",
-        )
+        remedy = f"see what `{r} --version` says and install R anew"
+        return RStatus(r_home=home, cause=f"R must start: {r} fails", remedy=remedy)
     rinterface = _version("rpy2-rinterface") or _version("rpy2")
     cause, remedy = _why_not(versions, rinterface)
     return RStatus(
-        available=not cause,
         r_home=home,
         r_version=versions["R"],
         rpy2_version=_version("rpy2") or rinterface,
@@ -236,8 +228,14 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
     from rpy2.rinterface_lib import openrlib
 
     with openrlib.rlock, _console(output) as interrupted:
-        target = _function(function)
-        outcome, warned = _caller()(target, to_r(arguments))
+        try:
+            target = _package()[function]
+        except KeyError:
+            raise EngineUnavailable(
+                f"the R package pyhybrid must have a function {function!r}: not found; install the "
+                "R package of the same version"
+            ) from None
+        outcome, warned = start_r().evalr(_CALLER.strip())(target, to_r(arguments))
         names = list(outcome.do_slot("names"))
         text, problem = [str(item) for item in warned], None
         if "value" in names:
@@ -253,16 +251,6 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
         known = (_ERRORS[name] for name in problem[0] if name in _ERRORS)
         raise next(known, RError)(problem[1].strip())
     return value
-
-
-def _function(name: str) -> Any:
-    try:
-        return _package()[name]
-    except KeyError:
-        raise EngineUnavailable(
-            f"the R package pyhybrid must have a function {name!r}: not found; install the R "
-            "package of the same version"
-        ) from None
 
 
 @cache
@@ -293,13 +281,6 @@ def _sources() -> list[str]:
         if (folder / "bounds.R").is_file():
             return sorted(str(file) for file in folder.glob("*.R"))
     return []
-
-
-@cache
-def _caller() -> Any:
-    import rpy2.rinterface as ri
-
-    return ri.evalr(_CALLER.strip())
 
 
 def collect() -> None:

@@ -39,7 +39,7 @@ from pyhybrid.engines import (
     resolve_engine,
 )
 from pyhybrid.fitting.session import FitProgress
-from pyhybrid.models import BoundModel, Model, StanModel
+from pyhybrid.models import Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
 from pyhybrid.validation.arrays import array_rows
 from pyhybrid.validation.comparison import Row, Validation
@@ -147,7 +147,13 @@ def validate(
                 alpha=sides[0].fits[1].alpha if sides else None,
             )
         )
-    found.append((list(_means(bound, sides)), _draws_of(sides)))
+    means = [  # unweighted, and under weights that are the same for all engines
+        row
+        for k, name in enumerate(("unweighted", "weighted"))
+        for side in sides[:-1]
+        for row in mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
+    ]
+    found.append((means, _draws_of(sides)))
     said = {
         **{name: str(value) for name, value in model.describe().items()},
         "table": "generated table" if data is None else "the user's own table",
@@ -365,13 +371,6 @@ def _same_draws(
             progress=progress and partial(progress, f"log_lik by {engine.name}"),
         )
         yield list(same_draws_rows(bound, draws, source.generator("loop"))), [draws]
-
-
-def _means(bound: BoundModel, sides: Sequence[Side]) -> Iterator[Row]:
-    """Unweighted posterior, and the one under weights that are the same for all engines."""
-    for k, name in enumerate(("unweighted", "weighted")):
-        for side in sides[:-1]:
-            yield from mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
 
 
 def _versions() -> dict[str, str]:

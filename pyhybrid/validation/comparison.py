@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,12 @@ _ABOUT = {
     "of this package, on the same log-likelihoods.",
 }
 
+_READING = (
+    "Difference is the largest over all numbers compared; relative to the larger of the two "
+    "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers that is "
+    "furthest apart; of how many pairs is in the last column."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
@@ -92,21 +98,15 @@ def compare(
     the same name are compared; `to_largest`: relative to the largest number of all, for results of
     sums in which digits cancel."""
     left, right = _numbers(python, r)
-    if left.shape != right.shape or left.size == 0:
-        return Row(
-            part=part,
-            quantity=f"{quantity}: shapes {left.shape} and {right.shape}",
-            python=np.nan,
-            r=np.nan,
-            difference=np.inf,
-            tolerance=tolerance,
-            numbers=max(left.size, right.size),
-            sides=sides,
-        )
-    left, right = left.ravel(), right.ravel()
-    apart = _differences(left, right, to_largest)
-    with np.errstate(invalid="ignore"):
-        size = np.where(np.isfinite(left), np.abs(left), -1.0)
+    numbers = max(left.size, right.size)
+    if left.shape == right.shape and numbers:
+        left, right = left.ravel(), right.ravel()
+        apart = _differences(left, right, to_largest)
+    else:
+        quantity = f"{quantity}: shapes {left.shape} and {right.shape}"
+        left = right = np.array([np.nan])
+        apart = np.array([np.inf])
+    size = np.where(np.isfinite(left), np.abs(left), -1.0)
     furthest = int(np.argmax(apart)) if apart.max() > 0 else int(np.argmax(size))
     return Row(
         part=part,
@@ -115,7 +115,7 @@ def compare(
         r=float(right[furthest]),
         difference=float(apart.max()),
         tolerance=tolerance,
-        numbers=left.size,
+        numbers=numbers,
         sides=sides,
     )
 
@@ -181,61 +181,63 @@ class Validation:
     @property
     def verdict(self) -> str:
         """The verdict in words: of Python and R, then of engines held against each other."""
-        return ", ".join(
-            _agreement(sides, [row for row in self.rows if row.sides == sides])
-            for sides in dict.fromkeys(row.sides for row in self.rows)
-        )
+        verdicts = []
+        for sides in dict.fromkeys(row.sides for row in self.rows):
+            agree = [row.agrees for row in self.rows if row.sides == sides]
+            names, wrong = " and ".join(sides), agree.count(False)
+            said = f"disagree on {wrong} of" if wrong else "agree on all"
+            verdicts.append(f"{names} {said} {len(agree)} quantities")
+        return ", ".join(verdicts)
 
     @property
     def table(self) -> pd.DataFrame:
         """The rows as a table."""
-        table: pd.DataFrame = pd.DataFrame(
-            [{name: getattr(row, name) for name in _COLUMNS} for row in self.rows],
-            columns=list(_COLUMNS),
-        )
+        rows = [[getattr(row, name) for name in _COLUMNS] for row in self.rows]
+        table: pd.DataFrame = pd.DataFrame(rows, columns=list(_COLUMNS))
         return table
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
-        sections = [_verdict(self.rows, self.verdict, self.left_out)]
+        lacking = ", ".join(cause.partition(":")[0] for cause in self.left_out)
+        without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
+        sections = [
+            Section(
+                heading="Verdict",
+                paragraphs=[["", f"{self.verdict}."], *without, [_READING]],
+                bullets=[f"Disagrees: {row.quantity}" for row in self.disagreements],
+            )
+        ]
         explained = set()
         for part in dict.fromkeys(row.part for row in self.rows):
             kind = part.split(":")[0]
-            sections.append(
-                Section(
-                    heading=part[0].upper() + part[1:],
-                    paragraphs=[] if kind in explained else [[_ABOUT[kind]]],
-                    tables=[_table([row for row in self.rows if row.part == part])],
-                )
-            )
+            about = [] if kind in explained else [[_ABOUT[kind]]]
+            table = _table([row for row in self.rows if row.part == part])
+            heading = part[0].upper() + part[1:]
+            sections.append(Section(heading=heading, paragraphs=about, tables=[table]))
             explained.add(kind)
-        sections.append(Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]))
+        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
+        notes = {**programs, "notes": "; ".join(self.notes) or "none"}
         made_by = Table(
             caption="Versions, seed, settings and programs: what is needed to repeat this.",
             header=["What", "Value"],
-            rows=list(self._made_by().items()),
+            rows=list({**self.versions, "seed": str(self.seed), **self.settings, **notes}.items()),
         )
-        return render_page(
-            "Python against R: validation of pyhybrid",
-            [*sections, Section(heading="Made by", tables=[made_by])],
-            confidential=self.own_data,
-            advice="a comparison on generated data can be published",
-            facts=self._facts(),
-        )
-
-    def _facts(self) -> list[str]:
-        """The line below the title: date, table, model and engines."""
         said = self.settings
         size = int(said["records"]), int(said.get("columns", 0))
-        own = [said[name] for name in ("formula", "model", "engines") if name in said]
-        return [*facts_of_table(said["table"], *size), *own]
-
-    def _made_by(self) -> dict[str, str]:
-        programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
-        notes = "; ".join(self.notes) or "none"
-        return {
-            **self.versions, "seed": str(self.seed), **self.settings, **programs, "notes": notes
-        }  # fmt: skip
+        return render_page(
+            "Python against R: validation of pyhybrid",
+            [
+                *sections,
+                Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]),
+                Section(heading="Made by", tables=[made_by]),
+            ],
+            confidential=self.own_data,
+            advice="a comparison on generated data can be published",
+            facts=[
+                *facts_of_table(said["table"], *size),
+                *(said[name] for name in ("formula", "model", "engines") if name in said),
+            ],
+        )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the report, whole or not at all, or with a path that ends in .csv the rows alone;
@@ -245,27 +247,6 @@ class Validation:
         rows_alone = Path(path).suffix.lower() == ".csv"
         text = self.table.to_csv(index=False) if rows_alone else self.report()
         write_files({Path(path): text}, private=self.own_data)
-
-
-def _agreement(sides: tuple[str, str], rows: Sequence[Row]) -> str:
-    names, wrong = " and ".join(sides), sum(not row.agrees for row in rows)
-    if wrong:
-        return f"{names} disagree on {wrong} of {len(rows)} quantities"
-    return f"{names} agree on all {len(rows)} quantities"
-
-
-def _verdict(rows: Sequence[Row], verdict: str, left_out: Sequence[str]) -> Section:
-    text = "Difference is the largest over all numbers compared; relative to the larger of the two "
-    text += "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers "
-    text += "that is furthest apart; of how many pairs is in the last column."
-    lacking = ", ".join(cause.partition(":")[0] for cause in left_out)
-    without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
-    wrong = [row.quantity for row in rows if not row.agrees]
-    return Section(
-        heading="Verdict",
-        paragraphs=[["", f"{verdict}."], *without, [text]],
-        bullets=[f"Disagrees: {quantity}" for quantity in wrong],
-    )
 
 
 def _table(rows: list[Row]) -> Table:

@@ -78,21 +78,21 @@ class Side:
 
     def scalars(self, fit: PosteriorFit, rng: np.random.Generator) -> dict[str, FloatArray]:
         """Numbers of each draw whose means are compared, shape (chains, draws) each."""
+        bound: Any = self.session.bound
         chains, length = fit.draws.divergent.shape
+
+        def predicted(draw: int) -> Any:
+            """One replicate: the printed program's own, or made of our draws."""
+            if "y_rep" in fit.draws.variables:
+                return bound.model.from_support(fit.draws.flat("y_rep")[draw], bound.decimals)
+            return bound.drawn(fit.draws, draw, rng, bound.design)
+
         within = np.linspace(0, length - 1, min(_PREDICTED, length)).astype(int)
         means = [
-            [self._predicted(fit, chain * length + int(draw), rng).mean() for draw in within]
+            [np.asarray(predicted(chain * length + draw), np.float64).mean() for draw in within]
             for chain in range(chains)
         ]
-        return {**ingredients(self.session.bound, fit), "mean of predictions": np.array(means)}
-
-    def _predicted(self, fit: PosteriorFit, draw: int, rng: np.random.Generator) -> FloatArray:
-        """One replicate: the printed program's own, or made of our draws."""
-        bound: Any = self.session.bound
-        if "y_rep" in fit.draws.variables:
-            made = bound.model.from_support(fit.draws.flat("y_rep")[draw], bound.decimals)
-            return np.asarray(made, dtype=np.float64)
-        return np.asarray(bound.drawn(fit.draws, draw, rng, bound.design), dtype=np.float64)
+        return {**ingredients(bound, fit), "mean of predictions": np.array(means)}
 
 
 def published_rows(
@@ -116,7 +116,9 @@ def published_rows(
                     alpha=ours.fits[1].alpha,
                 )
             except (NotConverged, SamplingError) as error:
-                rows.append(_failed(part, str(error)))
+                nan, what = float("nan"), "fits; the default program has the same posterior"
+                values = {"python": nan, "r": nan, "difference": float("inf")}
+                rows.append(_row(part, f"{what}: {error}", **values))
                 continue
             rows += compare_sides(part, printed, ours, source)
             sides.append(printed)
@@ -186,26 +188,11 @@ def _bound_row(
         maxima.append(np.array([2 * block.max() for block in np.array_split(largest, _BLOCKS)]))
     apart = abs(maxima[0].mean() - maxima[1].mean())
     error = np.sqrt(sum(values.var(ddof=1) for values in maxima) / _BLOCKS)
-    return Row(
-        part=part,
-        quantity=quantity,
-        python=2 * one.bounds.overall,
-        r=2 * two.bounds.overall,
-        difference=float(apart / error),
-        tolerance=MONTE_CARLO,
-        unit=ERRORS,
-        sides=_SIDES,
-    )
+    values = {"python": 2 * one.bounds.overall, "r": 2 * two.bounds.overall}
+    return _row(part, quantity, difference=float(apart / error), **values)
 
 
-def _failed(part: str, error: str) -> Row:
+def _row(part: str, quantity: str, **values: Any) -> Row:
     return Row(
-        part=part,
-        quantity=f"fits; the default program has the same posterior: {error}",
-        python=float("nan"),
-        r=float("nan"),
-        difference=float("inf"),
-        tolerance=MONTE_CARLO,
-        unit=ERRORS,
-        sides=_SIDES,
+        part=part, quantity=quantity, tolerance=MONTE_CARLO, unit=ERRORS, sides=_SIDES, **values
     )

@@ -5,6 +5,7 @@ max |log xi(A | x) - log xi(A | x')| over sets A of the grid. A ratio of sums li
 extreme ratios of its terms, so that single points suffice.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 
@@ -44,7 +45,8 @@ def largest_loss(
 ) -> float:
     """Largest loss, nats, over ALL databases of `records` values, terms computed anew."""
     rests = itertools.combinations_with_replacement(support, records - 1)
-    return largest_of(lambda d: log_posterior(terms(np.array(d))), rests, support, relation)
+    posterior = functools.cache(lambda database: log_posterior(terms(np.array(database))))
+    return largest_of(lambda d: posterior(tuple(sorted(d))), rests, support, relation)
 
 
 def largest_of(

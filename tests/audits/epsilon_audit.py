@@ -18,26 +18,14 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from pyhybrid.core.checks import FloatArray
 
 _THRESHOLDS = 50
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpsilonAudit:
-    """Lower confidence bound on epsilon, nats, and the event that it was found with."""
-
-    lower_bound: float
-    event: str
-
-    def refutes(self, epsilon: float) -> bool:
-        """True if the stated `epsilon` is below the bound."""
-        return self.lower_bound > epsilon
 
 
 def epsilon_lower_bound(
@@ -46,8 +34,6 @@ def epsilon_lower_bound(
     """Lower confidence bound on epsilon, nats, from how often one event happened in `runs` on the
     database that makes it likely, and in `other_runs` on its neighbor. The event must not have been
     chosen by looking at these runs; `audit_epsilon` chooses on others."""
-    from scipy import stats  # slow to import
-
     side = (1 - confidence) / 2
     low = float(stats.beta.ppf(side, hits, runs - hits + 1)) if hits > 0 else 0.0
     high = 1.0
@@ -56,8 +42,8 @@ def epsilon_lower_bound(
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
-def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> EpsilonAudit:
-    """Audit a mechanism by one score of each independent run, (n,) and (n',), at least 4, under two
+def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> float:
+    """The bound from one score of each independent run, (n,) and (n',), at least 4, under two
     neighboring databases. Half of each sample chooses the event (score at or above a threshold, or
     at or below, under either database); the other half gives the bound, so that the choice costs no
     confidence."""
@@ -66,12 +52,7 @@ def audit_epsilon(sample: Any, other: Any, *, confidence: float = 0.99) -> Epsil
     one, two = (y[1::2], x[1::2]) if swapped else (x[1::2], y[1::2])
     k, j = int((sign * one >= threshold).sum()), int((sign * two >= threshold).sum())
     bound = epsilon_lower_bound(k, one.size, j, two.size, confidence=confidence)
-    database = ("the first database", "the second database")[swapped]
-    relation = ">=" if sign > 0 else "<="
-    return EpsilonAudit(
-        lower_bound=bound if score > 0 else 0.0,
-        event=f"score {relation} {sign * threshold:g}, likelier under {database}",
-    )
+    return bound if score > 0 else 0.0
 
 
 def _best_event(

@@ -101,9 +101,25 @@ def test_a_program_that_does_not_clip_is_caught(
 
 
 def lost(bound: Any, near: list[Any], relation: str, times: float, *, centered: bool) -> float:
-    frozen = _frozen(bound) if centered else None
+    """Over neighbors, the range at random points of the difference of both log densities."""
+    frozen = None  # rows of any records, the same for every neighbor
+    if centered:
+        frozen = bound.frozen(np.ones(bound.n), _center_of(bound.table), np.arange(bound.n))
     cap = partial(_cap, relation=relation, times=times, centered=centered, frozen=frozen)
-    return _largest_range(bound, near, cap)
+    data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
+    one = ProgramAtPoints(bound.program, data)
+    size = (_POINTS, one.n_unconstrained)
+    points: Array = np.random.default_rng(1).normal(scale=_SPREAD, size=size)
+    log_density = one.log_density(points)
+    # The same map from unconstrained points to parameters for all.
+    fixed = {name: value for name, value in data.items() if not _of_records(name, data)}
+    largest = 0.0
+    for neighbor in near:
+        held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
+        difference = log_density - ProgramAtPoints(bound.program, held).log_density(points)
+        finite = np.isfinite(difference) & (np.abs(log_density) < _LARGEST)
+        largest = max(largest, float(np.ptp(difference[finite])))
+    return largest
 
 
 def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.DataFrame]:
@@ -115,12 +131,6 @@ def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.
             yield table.assign(y=table["y"].where(table.index != row, other))
 
 
-def _frozen(bound: Any) -> FrozenRows:
-    """Rows of any records, the same for every neighbor."""
-    frozen: FrozenRows = bound.frozen(np.ones(bound.n), _center_of(bound.table), np.arange(bound.n))
-    return frozen
-
-
 def _cap(
     bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenRows | None
 ) -> float | Cap:
@@ -130,38 +140,14 @@ def _cap(
         signs = bound.density_above_one
         return times * bound_of_epsilon(EPSILON, relation=relation, density_above_one=signs)
     span = times * EPSILON / (2 if relation == "replace" else 1)
-    return Cap(
-        below=_BELOW * span,
-        above=(1 - _BELOW) * span,
-        reference=_center_of(bound.table),
-        frozen=frozen,
-        region=_REGION,
-    )
+    ends: Any = {"below": _BELOW * span, "above": (1 - _BELOW) * span}
+    return Cap(**ends, reference=_center_of(bound.table), frozen=frozen, region=_REGION)
 
 
 def _center_of(table: pd.DataFrame) -> Array:
     """A center that is a function of each record alone."""
     y, x = (table[name].to_numpy(dtype=np.float64) for name in ("y", "x"))
     return np.asarray(-0.5 - np.abs(y) / 4 + x / 10)
-
-
-def _largest_range(bound: Any, neighbors: list[Any], cap: Callable[[Any], float | Cap]) -> float:
-    """Over neighbors, the range at random points of the difference of both log densities."""
-    data = bound.stan_data(np.ones(bound.n), cap=cap(bound))
-    one = ProgramAtPoints(bound.program, data)
-    points: Array = np.random.default_rng(1).normal(
-        scale=_SPREAD, size=(_POINTS, one.n_unconstrained)
-    )
-    log_density = one.log_density(points)
-    # The same map from unconstrained points to parameters for all.
-    fixed = {name: value for name, value in data.items() if not _of_records(name, data)}
-    largest = 0.0
-    for neighbor in neighbors:
-        held = {**neighbor.stan_data(np.ones(neighbor.n), cap=cap(neighbor)), **fixed}
-        difference = log_density - ProgramAtPoints(bound.program, held).log_density(points)
-        told = np.isfinite(difference) & (np.abs(log_density) < _LARGEST)
-        largest = max(largest, float(np.ptp(difference[told])))
-    return largest
 
 
 def _of_records(name: str, data: Mapping[str, Any]) -> bool:

@@ -164,7 +164,7 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     from pyhybrid.engines.embedded import EmbeddedEngine
 
     def gone(self: Any) -> EngineStatus:
-        return EngineStatus(name=self.name, available=False, cause="gone", remedy="mend it so")
+        return EngineStatus(name=self.name, cause="gone", remedy="mend it so")
 
     def broken(self: Any, *_: Any, **__: Any) -> None:
         raise SamplingError("it crashed")

@@ -72,8 +72,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     return fake
 
 
-def test_reads_cmdstan_output_into_chains_and_draws(fake: Fake) -> None:
-    draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+def test_reads_cmdstan_output_whose_private_files_are_gone(fake: Fake) -> None:
+    draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=77, settings=STORED)
+    asked = {"seed=77", "num_samples=20", "num_warmup=200", "delta=0.8", "max_depth=10"}
+    assert {*asked, "sig_figs=18"} <= set(fake.entries[0]["arguments"])
+    assert fake.entries[0]["data"] == {"p": 2}
     for chain in (1, 2):
         lines = (FAKE / f"output_{chain}.csv").read_text().splitlines()
         rows = [line for line in lines if line and not line.startswith("#")]
@@ -88,15 +91,9 @@ def test_reads_cmdstan_output_into_chains_and_draws(fake: Fake) -> None:
     np.testing.assert_allclose(draws.inv_metric[0][:2], [0.629786, 1.1357])
     np.testing.assert_allclose(draws.step_size[0], 0.652524)
     assert draws.provenance.engine_version.startswith("CmdStan 2.35")
-
-
-def test_command_line_says_what_was_asked(fake: Fake) -> None:
-    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=77, settings=STORED)
-    arguments = fake.entries[0]["arguments"]
-    expected = {"seed=77", "num_samples=20", "num_warmup=200", "delta=0.8", "max_depth=10"}
-    assert expected <= set(arguments)
-    assert "sig_figs=18" in arguments
-    assert fake.entries[0]["data"] == {"p": 2}
+    assert fake.entries[0]["folder_mode"] == 0o700
+    assert not Path(fake.entries[0]["folder"]).exists()
+    assert list(fake.temporary.iterdir()) == []
 
 
 def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
@@ -114,30 +111,18 @@ def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
     assert any(a.startswith("stepsize=0.3") for a in first["arguments"])
 
 
-def test_confidential_files_are_private_and_gone(fake: Fake) -> None:
-    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    assert fake.entries[0]["folder_mode"] == 0o700
-    assert not Path(fake.entries[0]["folder"]).exists()
-    assert list(fake.temporary.iterdir()) == []
-
-
+@pytest.mark.parametrize(("mode", "said"), [
+    ("fail", r"^the cmdstan engine failed: Exception: something went wrong$"),  # both chains
+    # CmdStan calls it no error, and cmdstanpy does not quote it.
+    ("no start", r"failed: Initialization .* attempts\. No draw had a finite"),
+])  # fmt: skip
 def test_failure_is_reported_and_leaves_nothing(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch
+    mode: str, said: str, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "fail")
-    with pytest.raises(SamplingError, match="cmdstan engine failed") as caught:
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    message = "the cmdstan engine failed: Exception: something went wrong"
-    assert str(caught.value) == message  # both chains said it
+    monkeypatch.setenv("FAKE_CMDSTAN_MODE", mode)
+    fails(SamplingError, said, CmdStanEngine().sample, PROGRAM, {"p": 2}, seed=1, settings=STORED)
     assert fake.entries
     assert list(fake.temporary.iterdir()) == []
-
-
-def test_no_start_is_said(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CmdStan calls it no error, and cmdstanpy does not quote it."""
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "no start")
-    said = r"failed: Initialization .* attempts\. No draw had a finite"
-    fails(SamplingError, said, CmdStanEngine().sample, PROGRAM, {"p": 2}, seed=1, settings=STORED)
 
 
 def test_ctrl_c_leaves_nothing(fake: Fake) -> None:

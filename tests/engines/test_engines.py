@@ -15,7 +15,7 @@ from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_progra
 from pyhybrid.engines.convergence import diagnose_quantities
 from pyhybrid.engines.embedded import EmbeddedEngine, compiled
 from tests.monte_carlo import assert_near
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
 NORMAL = StanProgram(
@@ -53,13 +53,21 @@ def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.samples
 def test_draws_have_the_declared_shapes_and_relations() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
+    seen: list[tuple[int, int]] = []
+    draws = EmbeddedEngine().sample(
+        NORMAL, {"p": 2}, seed=1, settings=SHORT, progress=lambda *done: seen.append(done)
+    )
+    assert seen[-1] == (1000, 1000)
+    assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
     assert draws.variables["x"].shape == (2, 200, 2)
     assert draws.variables["m"].shape == (2, 200, 2, 3)
     np.testing.assert_allclose(draws.variables["twice"], 2 * draws.variables["s"], rtol=1e-12)
     assert draws.parameters == ("x", "m", "s")
     assert draws.flat("x").shape == (400, 2)
     np.testing.assert_array_equal(draws.flat("x")[200:], draws.variables["x"][1])
+    data = draws.to_inference_data()
+    np.testing.assert_array_equal(data.posterior["m"].to_numpy(), draws.variables["m"])
+    assert set(data.sample_stats) >= {"diverging", "tree_depth", "energy"}
 
 
 @pytest.mark.samples
@@ -123,25 +131,13 @@ def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
 
 
 @pytest.mark.samples
-def test_progress_reaches_the_total() -> None:
-    seen: list[tuple[int, int]] = []
-    EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=1, settings=SHORT, progress=lambda a,
-                            b: seen.append((a, b)))  # fmt: skip
-    assert seen[-1] == (1000, 1000)
-    assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
-
-
-@pytest.mark.samples
-def test_compile_error_is_the_compilers() -> None:
+def test_programs_that_do_not_compile_and_failing_data_are_sampling_errors() -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { x ~ normal(0, 1); }")
-    with pytest.raises(SamplingError, match=r"(?s)does not compile.*real x \}"):
-        EmbeddedEngine().sample(broken, {}, seed=1, settings=SHORT)
-
-
-@pytest.mark.samples
-def test_failing_data_is_a_sampling_error() -> None:
-    with pytest.raises(SamplingError, match="embedded engine failed on normal"):
-        EmbeddedEngine().sample(NORMAL, {"p": -1}, seed=1, settings=SHORT)
+    for program, said in (
+        (broken, r"(?s)does not compile.*real x \}"), (NORMAL, "embedded engine failed on normal"),
+    ):  # fmt: skip
+        fails(SamplingError, said, EmbeddedEngine().sample, program, {"p": -1}, seed=1,
+              settings=SHORT)  # fmt: skip
 
 
 def test_compiled_programs_hold_no_data() -> None:
@@ -167,23 +163,6 @@ def test_programs_are_found_and_hashed() -> None:
     refuses("negative_binomial", load_program, "nothing")
 
 
-def _stuck_chains(draws: engines.Draws) -> engines.Draws:
-    x = draws.variables["x"].copy()
-    x[0] += 5
-    return replace(draws, variables={**draws.variables, "x": x})
-
-
-@pytest.mark.samples
-def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=3, settings=SamplerSettings())
-    good = diagnose(draws)
-    assert good.converged
-    assert good.max_rhat < 1.01
-    bad = diagnose(_stuck_chains(draws))
-    assert not bad.converged
-    assert "R-hat of x[" in bad.problems[0]
-
-
 def test_diagnose_has_the_numbers_of_arviz() -> None:
     """Correlated, tied, odd in length, heavy-tailed; sizes above S are not credited."""
     import arviz
@@ -205,23 +184,24 @@ def test_diagnose_has_the_numbers_of_arviz() -> None:
 
 
 @pytest.mark.samples
-def test_diagnose_counts_divergences_and_ignores_constants() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SamplerSettings())
-    constant = {**draws.variables, "one": np.ones((4, 1000))}
-    assert diagnose(replace(draws, variables=constant)).converged
+def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
+    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=3, settings=SamplerSettings())
+
+    def changed(**variables: np.ndarray) -> engines.Diagnostics:
+        return diagnose(replace(draws, variables={**draws.variables, **variables}))
+
+    assert diagnose(draws).converged
+    assert diagnose(draws).max_rhat < 1.01
+    assert changed(one=np.ones((4, 1000))).converged, "constants are left out"
+    stuck = draws.variables["x"].copy()
+    stuck[0] += 5
+    assert "R-hat of x[" in changed(x=stuck).problems[0]
+    assert not changed(bad=np.full((4, 1000), np.inf) * np.arange(1, 1001)).converged
+    assert not diagnose(draws, quantities={"x": np.ones((4, 1000))}).converged, "all stand still"
     divergent = np.zeros((4, 1000), dtype=bool)
     divergent[0, :5] = True
     problems = diagnose(replace(draws, divergent=divergent)).problems
     assert problems == ("5 of 4000 transitions diverged",)
-    infinite = {**draws.variables, "bad": np.full((4, 1000), np.inf) * np.arange(1, 1001)}
-    assert not diagnose(replace(draws, variables=infinite)).converged
-
-
-@pytest.mark.samples
-def test_chains_that_stand_still_have_not_converged() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=3, settings=SHORT)
-    still = diagnose(draws, quantities={"x": np.ones((2, 200))})
-    assert not still.converged
 
 
 def test_unknown_engine_lists_the_known() -> None:
@@ -230,7 +210,7 @@ def test_unknown_engine_lists_the_known() -> None:
 
 def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> engines.EngineStatus:
-        return engines.EngineStatus(name=name, available=False, cause=f"no {name}",
+        return engines.EngineStatus(name=name, cause=f"no {name}",
                                     remedy=f"get {name}")  # fmt: skip
 
     from pyhybrid.engines.cmdstan import CmdStanEngine
@@ -239,14 +219,6 @@ def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(CmdStanEngine, "status", lambda self: missing("cmdstan"))
     with pytest.raises(EngineUnavailable, match=r"no cmdstan.*get cmdstan.*no embedded"):
         engines.resolve_engine("auto")
-
-
-@pytest.mark.samples
-def test_inference_data_has_draws_and_statistics() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
-    data = draws.to_inference_data()
-    np.testing.assert_array_equal(data.posterior["m"].to_numpy(), draws.variables["m"])
-    assert set(data.sample_stats) >= {"diverging", "tree_depth", "energy"}
 
 
 @pytest.mark.parametrize("wrong", [

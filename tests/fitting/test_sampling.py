@@ -9,7 +9,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
-from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, FirstTry, SamplerSettings
+from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_draws_near
@@ -122,10 +122,10 @@ def test_the_most_draws_are_at_least_the_first() -> None:
 
 def test_second_tries_take_shorter_steps_but_pass_kinks() -> None:
     asked, usual = SamplerSettings(adapt_delta=0.6), SamplerSettings()
-    assert asked.clipped() == asked
+    assert asked.unless_asked(0.6) == asked
     assert asked.longer().adapt_delta == usual.longer().adapt_delta == 0.99
-    assert usual.clipped().adapt_delta == 0.6
-    assert usual.clipped().longer(clipped=True).adapt_delta == 0.8
+    assert usual.unless_asked(0.6).adapt_delta == 0.6
+    assert usual.unless_asked(0.6).longer(clipped=True).adapt_delta == 0.8
     assert SamplerSettings(adapt_delta=0.95).longer(clipped=True).adapt_delta == 0.95
 
 
@@ -259,13 +259,11 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     expected = {right: "adapted", " + ".join(names[:23]): "unit"}
     for formula, metric in expected.items():
         first = ph.Poisson(f"y ~ {formula}").bind(table).first_try
-        assert first == FirstTry(acceptance=0.8, metric=metric)
-    assert ph.Poisson(f"y ~ {right}", prior="normal").bind(table).first_try == FirstTry(
-        acceptance=0.7
-    )
-    adapted = FirstTry(acceptance=0.8, metric="adapted")
-    assert SamplerSettings().standardized(adapted).metric == "adapted"
-    assert SamplerSettings(metric="unit").standardized(adapted).metric == "unit"
+        assert first == {"adapt_delta": 0.8, "metric": metric}
+    normal = ph.Poisson(f"y ~ {right}", prior="normal").bind(table)
+    assert normal.first_try == {"adapt_delta": 0.7, "metric": "unit"}
+    assert SamplerSettings().unless_asked(0.8).metric == "adapted"
+    assert SamplerSettings(metric="unit").unless_asked(0.8).metric == "unit"
 
 
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:

@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyhybrid.core.errors import SamplingError
-from pyhybrid.engines import (
-    ConvergenceRule,
-    Draws,
-    EngineStatus,
-    Progress,
-    SamplerSettings,
-    StanProgram,
-    WarmStart,
-)
+from pyhybrid.engines import ConvergenceRule, Draws, EngineStatus, SamplerSettings, StanProgram
 from tests.normal_draws import sound_draws
 
 
@@ -33,12 +25,11 @@ class RandomDraws:
     name = "embedded"
 
     def status(self) -> EngineStatus:
-        return EngineStatus(name=self.name, available=True, version="0")
+        return EngineStatus(name=self.name, version="0")
 
     def sample(
         self, program: StanProgram, data: Mapping[str, Any], *, seed: int,
-        settings: SamplerSettings, warm_start: WarmStart | None = None,
-        progress: Progress | None = None,
+        settings: SamplerSettings, **_: Any,
     ) -> Draws:  # fmt: skip
         if self.fails:
             raise SamplingError(f"the stand-in engine failed on {program.name}")
@@ -52,53 +43,50 @@ class RandomDraws:
         )  # fmt: skip
 
 
+_SCALES = {"gamma_regression": "shape", "negative_binomial": "phi", "normal_regression": "sigma",
+           "beta_regression": "lambda"}  # fmt: skip
+
+
 def _variables(
     program: str, data: Mapping[str, Any], shape: tuple[int, int], spread: float,
     rng: np.random.Generator,
 ) -> dict[str, Any]:  # fmt: skip
+    def normal(*dims: int) -> Any:
+        return spread * rng.normal(size=(*shape, *dims))
+
     def positive(*dims: int) -> Any:
-        return np.exp(np.clip(spread * rng.normal(size=(*shape, *dims)), -700, 700))
+        return np.exp(np.clip(normal(*dims), -700, 700))
 
     parts = [name.removeprefix("row_") for name in data if name.startswith("row_")]
     if parts:  # a joint program
-        made = {}
-        for part, own in zip(parts, program.split("_and_"), strict=True):
-            end = f"_{part}"
-            of_part = {k.removesuffix(end): v for k, v in data.items() if k.endswith(end)}
-            drawn = _variables(own, of_part, shape, spread, rng)
-            made |= {f"{name}{end}": values for name, values in drawn.items()}
-        return made
+        joint = {}
+        for part, name in zip(parts, program.split("_and_"), strict=True):
+            of_part = {k.removesuffix(f"_{part}"): v for k, v in data.items() if k.endswith(part)}
+            drawn = _variables(name, of_part, shape, spread, rng)
+            joint |= {f"{variable}_{part}": values for variable, values in drawn.items()}
+        return joint
     if program == "beta":
-        phi = rng.beta(2, 2, size=shape)
-        size = 0.1 + positive()
+        phi, size = rng.beta(2, 2, size=shape), 0.1 + positive()
         return {"phi": phi, "lambda": size, "beta1": size * phi, "beta2": size * (1 - phi)}
-    k = int(data["K"])
+    k, levels = int(data["K"]), int(data.get("n_levels", 1))
     if program == "normal_mixture":
         c = int(data["n_components"])
-        log_odds = spread * rng.normal(size=(*shape, c))
+        log_odds, beta = normal(c), normal(k, c)
         return {
-            "beta": spread * rng.normal(size=(*shape, k, c)),
-            "sigma": float(data["min_sd"]) + positive(c),
+            "beta": beta, "sigma": float(data["min_sd"]) + positive(c),
             "log_proportion": log_odds - np.logaddexp.reduce(log_odds, axis=-1, keepdims=True),
-        }
+        }  # fmt: skip
     if program == "categorical":
-        return {"beta": spread * rng.normal(size=(*shape, k, int(data["n_levels"]) - 1))}
+        return {"beta": normal(k, levels - 1)}
     if program == "ordinal":
-        threshold = spread * rng.normal(size=(*shape, int(data["n_levels"]) - 1))
-        threshold.sort(axis=-1)
-        beta = spread * rng.normal(size=(*shape, k))
+        threshold, beta = np.sort(normal(levels - 1), axis=-1), normal(k)
         beta[..., 0] = -threshold[..., 0]
         return {"beta": beta, "threshold": threshold}
-    own = {"beta": spread * rng.normal(size=(*shape, k)), "sigma_beta": positive(k)}
-    if program == "gamma_regression":
-        return {**own, "shape": positive()}
-    if program == "negative_binomial":
-        return {**own, "phi": positive()}
-    if program == "normal_regression":
-        return {**own, "sigma": float(data["min_sd"]) + positive()}
-    if program == "beta_regression":
-        return {**own, "lambda": 0.1 + positive()}
-    return own
+    variables = {"beta": normal(k), "sigma_beta": positive(k)}
+    if program in _SCALES:
+        least = {"normal_regression": data.get("min_sd"), "beta_regression": 0.1}
+        variables[_SCALES[program]] = least.get(program, 0.0) + positive()
+    return variables
 
 
 RANDOM_DRAWS: dict[str, Any] = {

@@ -1,54 +1,39 @@
 """Cases of histograms, accounting and combining rules."""
 
-import math
 import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.golden.cases_risk import bad
-from tests.golden.formulas import DECIMALS, Case, Matrix
-
-INF, NAN = math.inf, math.nan
+from tests.golden.cases_risk import INF, NAN
+from tests.golden.formulas import DECIMALS, Case, Cases, Matrix
 
 
-def histogram_cases(rng: random.Random) -> list[Case]:
+def histogram_cases(rng: random.Random) -> Cases:
     y = [round(rng.random(), 3) for _ in range(40)]
     unit = {"lower": 0.0, "upper": 1.0}
     return [
-        {"name": "regular", "args": {"y": y, **unit, "n_bins": 7}},
-        {"name": "edges", "args": {"y": [0.0, 0.25, 0.5, 0.75, 1.0], **unit, "n_bins": 4}},
-        {"name": "all in one", "args": {"y": [0.1, 0.1], **unit, "n_bins": 2}},
-        {"name": "wide",
-            "args": {"y": [-3.5, 12.0, 100.0], "lower": -10, "upper": 100, "n_bins": 11}},
-        bad("outside", {"y": [0.5, 1.5], **unit, "n_bins": 2},
+        ("regular", {"y": y, **unit, "n_bins": 7}),
+        ("edges", {"y": [0.0, 0.25, 0.5, 0.75, 1.0], **unit, "n_bins": 4}),
+        ("all in one", {"y": [0.1, 0.1], **unit, "n_bins": 2}),
+        ("wide", {"y": [-3.5, 12.0, 100.0], "lower": -10, "upper": 100, "n_bins": 11}),
+        ("outside", {"y": [0.5, 1.5], **unit, "n_bins": 2},
             "y must lie in [lower, upper]: {record 1} does not"),
-        bad("NaN", {"y": [NAN], **unit, "n_bins": 2}, "y must lie in [lower, upper]: {record 0}"),
-        bad("bounds turned", {"y": [0.5], "lower": 1, "upper": 0, "n_bins": 2},
+        ("NaN", {"y": [NAN], **unit, "n_bins": 2}, "y must lie in [lower, upper]: {record 0}"),
+        ("bounds turned", {"y": [0.5], "lower": 1, "upper": 0, "n_bins": 2},
             "lower must be below upper: found 1 and 0"),
-        bad("one bin", {"y": [0.5], **unit, "n_bins": 1},
+        ("one bin", {"y": [0.5], **unit, "n_bins": 1},
             "n_bins must be a whole number >= 2: found 1"),
     ]  # fmt: skip
 
 
-def probability_cases(_: random.Random) -> list[Case]:
-    return [
-        {"name": "regular", "args": {"counts": [3, 0, 5, 1], "noise": [0.5, -0.25, -1.125, 0.3]}},
-        {"name": "negative to 0", "args": {"counts": [1, 2], "noise": [-3.5, 0.1]}},
-        {"name": "nothing left", "args": {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}},
-        bad("count NaN", {"counts": [1, NAN], "noise": [0, 0]}, "counts and noise must be finite"),
-        bad("unlike lengths", {"counts": [1, 2], "noise": [0.5]},
-            "noise must have 2 elements: found 1"),
-    ]  # fmt: skip
-
-
-def epsilon_cases(rng: random.Random) -> list[Case]:
-    cases: list[Case] = []
+def epsilon_cases(rng: random.Random) -> Cases:
+    cases: Cases = []
     for bound in (
         0, 0.15, 0.1501, 1 / 3, 2.5, 0.005, 0.0050000001, 4.999999, 1e-300, 5.79, 1e12, 1e28,
         0.1 + 0.2, 0.07, 0.29, 1.005, 1.115, 78.7,
     ):  # fmt: skip
         for kind in DECIMALS:
-            cases.append({"name": f"{bound!r}, {kind}", "args": {"bound": bound, "kind": kind}})
+            cases.append((f"{bound!r}, {kind}", {"bound": bound, "kind": kind}))
     for number in range(25):
         args: Case = {
             "bound": round(rng.expovariate(0.2), rng.choice([2, 4, 15])),
@@ -57,57 +42,55 @@ def epsilon_cases(rng: random.Random) -> list[Case]:
             "relation": rng.choice(["remove", "replace"]),
             "density_above_one": rng.choice([True, False]), "kind": rng.choice(list(DECIMALS)),
         }  # fmt: skip
-        cases.append({"name": f"random {number}", "args": args})
+        cases.append((f"random {number}", args))
     cases += [
-        bad("negative", {"bound": -1}, "bound must be >= 0: found -1"),
-        bad("infinite", {"bound": INF}, "bound must be a finite number"),
-        bad("too large", {"bound": 1e308}, "epsilon must be a number that floats can hold"),
-        bad("a number for a flag", {"bound": 1, "density_above_one": 1},
+        ("negative", {"bound": -1}, "bound must be >= 0: found -1"),
+        ("infinite", {"bound": INF}, "bound must be a finite number"),
+        ("too large", {"bound": 1e308}, "epsilon must be a number that floats can hold"),
+        ("a number for a flag", {"bound": 1, "density_above_one": 1},
             "density_above_one must be"),
-        bad("factor below 1", {"bound": 1, "safety_factor": 0.9},
+        ("factor below 1", {"bound": 1, "safety_factor": 0.9},
             "safety_factor must be >= 1: found 0.9"),
-        bad("no draws", {"bound": 1, "n_draws_released": 0},
+        ("no draws", {"bound": 1, "n_draws_released": 0},
             "n_draws_released must be a whole number >= 1: found 0"),
-        bad("unknown relation", {"bound": 1, "relation": "swap"},
+        ("unknown relation", {"bound": 1, "relation": "swap"},
             "relation must be one of remove, replace: found 'swap'"),
-        bad("unknown kind", {"bound": 1, "kind": "global"},
+        ("unknown kind", {"bound": 1, "kind": "global"},
             "kind must be one of asymptotic local, strict: found 'global'"),
     ]  # fmt: skip
     return cases
 
 
-def round_up_cases(_: random.Random) -> list[Case]:
+def round_up_cases(_: random.Random) -> Cases:
     numbers = (0, 0.3, 0.1 + 0.2, 2.675, 1.0000001, 1.00000001, 15, 1e-9)
-    cases: list[Case] = [
-        {"name": f"{x!r}, {kind}", "args": {"epsilon": x, "kind": kind}}
-        for x in numbers
-        for kind in DECIMALS
+    cases: Cases = [
+        (f"{x!r}, {kind}", {"epsilon": x, "kind": kind}) for x in numbers for kind in DECIMALS
     ]
     return [
-        *cases, bad("NaN", {"epsilon": NAN}, "epsilon must be a finite number"),
-        bad("negative", {"epsilon": -0.5}, "epsilon must be >= 0: found -0.5"),
+        *cases, ("NaN", {"epsilon": NAN}, "epsilon must be a finite number"),
+        ("negative", {"epsilon": -0.5}, "epsilon must be >= 0: found -0.5"),
     ]  # fmt: skip
 
 
-def compose_cases(_: random.Random) -> list[Case]:
+def compose_cases(_: random.Random) -> Cases:
     def charge(epsilon: float, kind: str = "asymptotic local", relation: str = "remove") -> Case:
         return {"epsilon": epsilon, "kind": kind, "relation": relation}
 
     unlike = [charge(5), charge(3, "strict", "replace")]
     return [
-        {"name": "none", "args": {"charges": []}},
-        {"name": "one", "args": {"charges": [charge(4.99)]}},
-        {"name": "tenths", "args": {"charges": [charge(0.1)] * 3}},
-        {"name": "three", "args": {"charges": [charge(4.99), charge(0.01), charge(11.58)]}},
-        {"name": "strict", "args": {"charges": [charge(0.000001, "strict"), charge(2, "strict")]}},
-        {"name": "unlike, wanted", "args": {"charges": unlike, "allow_unlike": True}},
-        bad(
+        ("none", {"charges": []}),
+        ("one", {"charges": [charge(4.99)]}),
+        ("tenths", {"charges": [charge(0.1)] * 3}),
+        ("three", {"charges": [charge(4.99), charge(0.01), charge(11.58)]}),
+        ("strict", {"charges": [charge(0.000001, "strict"), charge(2, "strict")]}),
+        ("unlike, wanted", {"charges": unlike, "allow_unlike": True}),
+        (
             "unlike kinds",
             {"charges": unlike},
             "charges must be of one kind, relation and unit: found asymptotic local, remove one "
             "record; strict, replace one record",
         ),
-        bad(
+        (
             "unlike relations",
             {"charges": [charge(1), charge(1, relation="replace")]},
             "charges must be of one kind, relation and unit: found asymptotic local, remove one "
@@ -116,7 +99,7 @@ def compose_cases(_: random.Random) -> list[Case]:
     ]
 
 
-def rule_cases(rng: random.Random) -> list[Case]:
+def rule_cases(rng: random.Random) -> Cases:
     def sets(m: int, spread: float) -> list[float]:
         return [round(rng.gauss(2, spread), 6) for _ in range(m)]
 
@@ -131,31 +114,29 @@ def rule_cases(rng: random.Random) -> list[Case]:
         "no spread": ([1.5, 1.5, 1.5], [0.25, 0.25, 0.25]),
         "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]), "vectors": (table, errors),
     }  # fmt: skip
-    cases: list[Case] = [
-        {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
-    ]
+    cases: Cases = [(name, {"estimates": q, "variances": v}) for name, (q, v) in inputs.items()]
     finite = "estimates must be finite and variances finite and >= 0"
     cases += [
-        bad("unlike shapes", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
+        ("unlike shapes", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0, 3.0]},
             "estimates and variances must share a shape (m,) or (m, p): found (2,) and (3,)"),
-        bad("text", {"estimates": ["a", "b"], "variances": [1.0, 2.0]},
+        ("text", {"estimates": ["a", "b"], "variances": [1.0, 2.0]},
             "estimates must be numeric: found"),
-        bad("negative variance", {"estimates": [1.0, 2.0], "variances": [1.0, -2.0]}, finite),
-        bad("estimate NaN", {"estimates": [1.0, NAN], "variances": [1.0, 2.0]}, finite),
-        bad("variance infinite", {"estimates": [1.0, 2.0], "variances": [1.0, INF]}, finite),
+        ("negative variance", {"estimates": [1.0, 2.0], "variances": [1.0, -2.0]}, finite),
+        ("estimate NaN", {"estimates": [1.0, NAN], "variances": [1.0, 2.0]}, finite),
+        ("variance infinite", {"estimates": [1.0, 2.0], "variances": [1.0, INF]}, finite),
     ]  # fmt: skip
     return cases
 
 
-def fully_cases(rng: random.Random) -> list[Case]:
+def fully_cases(rng: random.Random) -> Cases:
     narrow = {"estimates": [1.0, 1.01, 0.99], "variances": [0.3, 0.31, 0.29]}
     return [
-        *rule_cases(rng), {"name": "fix with a size ratio", "args": {**narrow, "size_ratio": 0.5}},
-        bad("ratio 0", {**narrow, "size_ratio": 0}, "size_ratio must be above 0: found 0"),
+        *rule_cases(rng), ("fix with a size ratio", {**narrow, "size_ratio": 0.5}),
+        ("ratio 0", {**narrow, "size_ratio": 0}, "size_ratio must be above 0: found 0"),
     ]  # fmt: skip
 
 
-def nested_cases(rng: random.Random) -> list[Case]:
+def nested_cases(rng: random.Random) -> Cases:
     def table(m: int, r: int, nest: float, inner: float) -> Matrix:
         centers = [rng.gauss(0, nest) for _ in range(m)]
         return [[round(c + rng.gauss(0, inner), 6) for _ in range(r)] for c in centers]
@@ -175,25 +156,31 @@ def nested_cases(rng: random.Random) -> list[Case]:
         "no spread": ([[1.0, 1.0], [1.0, 1.0]], [[0.25, 0.25], [0.25, 0.25]]),
         "vectors": (deep, errors),
     }
-    cases: list[Case] = [
-        {"name": name, "args": {"estimates": q, "variances": v}} for name, (q, v) in inputs.items()
-    ]
+    cases: Cases = [(name, {"estimates": q, "variances": v}) for name, (q, v) in inputs.items()]
     one = [[1.0], [2.0]]
     cases += [
-        bad(
+        (
             "one synthesis", {"estimates": one, "variances": one},
             "the rule 'nested' needs at least 2 sets along (m, r) or (m, r, p): found shape (2, 1)",
         ),
-        bad("a vector", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
+        ("a vector", {"estimates": [1.0, 2.0], "variances": [1.0, 2.0]},
             "estimates and variances must share a shape (m, r) or (m, r, p): found (2,) and (2,)"),
     ]  # fmt: skip
     return cases
 
 
-RULE_CASES: dict[str, Callable[[random.Random], list[Case]]] = {
+RULE_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
     "combine_fully_synthetic": fully_cases, "combine_multiple_imputation": rule_cases,
     "combine_nested": nested_cases, "combine_partially_synthetic": rule_cases,
     "compose": compose_cases, "epsilon_of_bound": epsilon_cases,
-    "histogram_counts": histogram_cases, "perturbed_probabilities": probability_cases,
+    "histogram_counts": histogram_cases,
+    "perturbed_probabilities": [
+        ("regular", {"counts": [3, 0, 5, 1], "noise": [0.5, -0.25, -1.125, 0.3]}),
+        ("negative to 0", {"counts": [1, 2], "noise": [-3.5, 0.1]}),
+        ("nothing left", {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}),
+        ("count NaN", {"counts": [1, NAN], "noise": [0, 0]}, "counts and noise must be finite"),
+        ("unlike lengths", {"counts": [1, 2], "noise": [0.5]},
+            "noise must have 2 elements: found 1"),
+    ],
     "round_up": round_up_cases,
 }  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Any
 
 INF = math.inf
 Case = dict[str, Any]
+Cases = list[tuple[Any, ...]]
+"""Name and arguments of each; of wrong ones the error, too."""
 Matrix = list[list[float]]
 
 
@@ -121,13 +123,10 @@ def pairwise_risk(
     risk = []
     for i in range(len(y)):
         among = same_pattern(pattern, i, len(y))
-        total = Fraction(0)
         own = ball(y, i, radius, kind, among)
-        for j in among:
-            if j != i:
-                inside = own | ball(y, j, radius, kind, among)
-                total += 1 - Fraction(len(inside), len(among))
-        risk.append(float(total / (len(among) - 1)) if len(among) > 1 else 0.0)
+        pairs = [own | ball(y, j, radius, kind, among) for j in among if j != i]
+        total = sum((1 - Fraction(len(inside), len(among)) for inside in pairs), Fraction(0))
+        risk.append(float(total / max(len(pairs), 1)))
     return risk
 
 

@@ -32,11 +32,13 @@ def encoded(value: Any) -> Any:
 
 
 def golden(function: str) -> str:
-    cases = CASES[function](random.Random(f"pyhybrid {function}"))
-    for case in cases:
-        if "error" not in case:
-            case["expected"] = EXPECTED[function](**case["args"])
-    lines = [json.dumps(encoded(case), allow_nan=False) for case in cases]
+    cases, lines = CASES[function], []
+    for name, args, *error in (
+        cases(random.Random(f"pyhybrid {function}")) if callable(cases) else cases
+    ):
+        case = {"name": name, "args": args}
+        case |= {"error": error[0]} if error else {"expected": EXPECTED[function](**args)}
+        lines.append(json.dumps(encoded(case), allow_nan=False))
     body = ",\n".join(lines)
     return f'{{"function": "{function}", "cases": [\n{body}\n]}}\n'
 

@@ -4,7 +4,8 @@ import math
 import random
 from typing import Any
 
-Case = dict[str, Any]
+from tests.golden.formulas import Cases
+
 Row = list[float]
 
 
@@ -111,38 +112,34 @@ def _scores(rng: random.Random, repeats: int, n: int) -> list[list[Row]]:
 _PRECISION = [[0.01, 0.0], [0.0, 0.16]]
 
 
-def clip_cases(rng: random.Random) -> list[Case]:
+def clip_cases(rng: random.Random) -> Cases:
     rows = _scores(rng, 1, 6)[0]
     W = [[0.7, 0.1], [0.1, 0.3]]
     return [
-        {"name": "clipped", "args": {"scores": rows, "whitening": W, "clip": 0.5}},
-        {"name": "whole", "args": {"scores": rows, "whitening": W, "clip": 1e6}},
-        {"name": "a row that is not finite is 0",
-         "args": {"scores": [*rows, [math.inf, 1.0], [math.nan, 0.0]], "whitening": W,
-                  "clip": 0.5}},
-        {"name": "clip 0", "args": {"scores": rows, "whitening": W, "clip": 0.0},
-         "error": "clip must be above 0: found 0"},
+        ("clipped", {"scores": rows, "whitening": W, "clip": 0.5}),
+        ("whole", {"scores": rows, "whitening": W, "clip": 1e6}),
+        ("a row that is not finite is 0",
+         {"scores": [*rows, [math.inf, 1.0], [math.nan, 0.0]], "whitening": W, "clip": 0.5}),
+        ("clip 0", {"scores": rows, "whitening": W, "clip": 0.0}, "clip must be above 0: found 0"),
     ]  # fmt: skip
 
 
-def design_cases(rng: random.Random) -> list[Case]:
+def design_cases(rng: random.Random) -> Cases:
     made = {"scores": _scores(rng, 3, 12), "precision": _PRECISION}
     return [
-        {"name": "one clip", "args": {**made, "mu": 0.2, "clips": [1.0]}},
-        {"name": "chosen, much noise", "args": {**made, "mu": 0.1, "clips": [0.5, 1.0, 2.0, 4.0]}},
-        {"name": "chosen, little noise",
-         "args": {**made, "mu": 9.0, "clips": [0.5, 1.0, 2.0, 4.0, 64.0, 128.0]}},
-        {"name": "replace",
-         "args": {**made, "mu": 0.5, "clips": [0.5, 1.0, 2.0], "sensitivity": 2.0}},
+        ("one clip", {**made, "mu": 0.2, "clips": [1.0]}),
+        ("chosen, much noise", {**made, "mu": 0.1, "clips": [0.5, 1.0, 2.0, 4.0]}),
+        ("chosen, little noise", {**made, "mu": 9.0, "clips": [0.5, 1.0, 2.0, 4.0, 64.0, 128.0]}),
+        ("replace", {**made, "mu": 0.5, "clips": [0.5, 1.0, 2.0], "sensitivity": 2.0}),
     ]  # fmt: skip
 
 
-def step_cases(rng: random.Random) -> list[Case]:
+def step_cases(rng: random.Random) -> Cases:
     design = scoring_design(_scores(rng, 2, 10), _PRECISION, 0.3, [1.0])
-    return [{"name": "a step", "args": {
+    return [("a step", {
         "theta": [0.5, -1.0], "noisy_sum": [0.3, -2.0], "design": design,
         "prior_gradient": [-0.005, 0.16],
-    }}]  # fmt: skip
+    })]  # fmt: skip
 
 
 SCORING_CASES = {

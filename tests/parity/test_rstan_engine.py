@@ -93,7 +93,7 @@ def test_ctrl_c_ends_sampling(rstan: Engine) -> None:
 def test_what_rstan_lacks_is_named(
     rstan: str, boost: bool, cause: str, remedy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = rbridge.RStatus(available=True, r_version="4.2.2", rstan_version=rstan, boost=boost)
+    found = rbridge.RStatus(r_version="4.2.2", rstan_version=rstan, boost=boost)
     monkeypatch.setattr(rstan_module.rbridge, "r_status", lambda: found)
     status = RStanEngine().status()
     assert not status.available

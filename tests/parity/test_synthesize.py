@@ -13,6 +13,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.reweighting import Reweighting
 from pyhybrid.fitting.session import open_session
+from pyhybrid.models import MODELS
 from pyhybrid.rbridge import session as session_in_r
 
 RNG = np.random.default_rng(4)
@@ -43,42 +44,31 @@ function(synthesize) function(stored, mechanism, ...) {
   )
 }
 """
-RELEASES: dict[str, tuple[Any, str, str, Callable[..., Any], dict[str, Any]]] = {
-    "LW": (
-        ph.NegativeBinomial("y ~ x"), "negative_binomial", "lipschitz_weighted()",
-        ph.LipschitzWeighted, {},
-    ),
+COUNTS, POISSON = ph.NegativeBinomial("y ~ x"), ph.Poisson("y ~ x")
+RELEASES: dict[str, tuple[Any, str]] = {
+    "LW": (ph.LipschitzWeighted(COUNTS), "lipschitz_weighted()"),
     "LW, softmax, replace": (
-        ph.Poisson("y ~ x"), "poisson", "lipschitz_weighted(transform = 'softmax')",
-        ph.LipschitzWeighted, {"transform": "softmax", "relation": "replace"},
+        ph.LipschitzWeighted(POISSON, transform="softmax", relation="replace"),
+        "lipschitz_weighted(transform = 'softmax')",
     ),
     "LW by deviations": (
-        ph.Bernoulli("b ~ x"), "bernoulli",
-        "lipschitz_weighted(0.8, 0.1, risk = 'deviation')", ph.LipschitzWeighted,
-        {"risk": "deviation", "scale": 0.8, "shift": 0.1},
+        ph.LipschitzWeighted(ph.Bernoulli("b ~ x"), risk="deviation", scale=0.8, shift=0.1),
+        "lipschitz_weighted(0.8, 0.1, risk = 'deviation')",
     ),
     "re-weighted": (
-        ph.NegativeBinomial("y ~ x"), "negative_binomial",
-        "lipschitz_weighted(0.7, reweight = TRUE)", ph.LipschitzWeighted,
-        {"scale": 0.7, "reweighting": Reweighting.published()},
+        ph.LipschitzWeighted(COUNTS, scale=0.7, reweighting=Reweighting.published()),
+        "lipschitz_weighted(0.7, reweight = TRUE)",
     ),
-    "CW": (
-        ph.Poisson("y ~ x"), "poisson", "count_weighted(pattern = 'x')", ph.CountWeighted,
-        {"pattern": ("x",)},
-    ),
+    "CW": (ph.CountWeighted(POISSON, pattern=("x",)), "count_weighted(pattern = 'x')"),
     "SW": (
-        ph.BetaRegression("s ~ x"), "beta_regression", "scalar_weighted(target_epsilon = 6)",
-        ph.ScalarWeighted, {"target_epsilon": 6.0, "relation": "replace"},
+        ph.ScalarWeighted(ph.BetaRegression("s ~ x"), target_epsilon=6.0, relation="replace"),
+        "scalar_weighted(target_epsilon = 6)",
     ),
     "Weighted-e": (
-        ph.NormalRegression("z ~ x"), "normal", "weighted_m(epsilon = 5)", ph.Truncated,
-        {"epsilon": 5.0},
+        ph.Truncated(ph.NormalRegression("z ~ x"), epsilon=5.0), "weighted_m(epsilon = 5)",
     ),
-    "Unweighted": (ph.Beta("s ~ 1"), "beta", "unweighted()", ph.Unweighted, {}),
-    "Censor_w": (
-        ph.Poisson("y ~ x"), "poisson", "censored(epsilon = 4)", ph.Censored,
-        {"epsilon": 4.0, "check_modes": False},
-    ),
+    "Unweighted": (ph.Unweighted(ph.Beta("s ~ 1")), "unweighted()"),
+    "Censor_w": (ph.Censored(POISSON, epsilon=4.0, check_modes=False), "censored(epsilon = 4)"),
 }  # fmt: skip
 
 
@@ -89,7 +79,9 @@ def test_releases_cost_what_pythons_do(
 ) -> None:
     import rpy2.rinterface as ri
 
-    model, family, mechanism, python, how = RELEASES[name]
+    python, mechanism = RELEASES[name]
+    model = python.model
+    family = next(known for known, kind in MODELS.items() if kind is type(model))
     short = SamplerSettings(chains=2, warmup=300, draws=200, max_draws=200)
     fits: list[dict[str, Any]] = []
     sample = EmbeddedEngine.sample
@@ -105,15 +97,13 @@ def test_releases_cost_what_pythons_do(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of R-hat: draws are few
-        release = python(model, **how).release_from(
-            session, n_synthetic=2, n_draws_released=2, refits=4
-        )
+        release = python.release_from(session, n_synthetic=2, n_draws_released=2, refits=4)
     session_in_r.start_r()
     package = session_in_r._package()
     package["from_stored"] = ri.evalr(_STORED.strip())(package["synthesize"])
     found = r(
         "from_stored", stored=fits, mechanism=mechanism, data=TABLE, formula=str(model.formula),
-        family=family, m=2, refits=4, relation=how.get("relation", "remove"), progress=False,
+        family=family, m=2, refits=4, relation=python.relation, progress=False,
     )  # fmt: skip
     own, charge = release.confidential, release.charge
     assert found["left"] == 0  # as many fits as Python made, in its order

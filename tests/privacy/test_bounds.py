@@ -14,18 +14,12 @@ from scipy.stats import binom, norm
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.privacy.bounds import (
-    LipschitzBounds,
-    bounds_by_unit,
-    bounds_of,
-    lipschitz_bounds,
-    quantile_type7,
-    share_bound,
-)
+from pyhybrid.privacy.bounds import bounds_of, lipschitz_bounds, quantile_type7, share_bound
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from pyhybrid.privacy.log_lik import LogLik, Units
+from pyhybrid.privacy.log_lik import LogLik
+from tests.audits.enumeration import log_posterior
 from tests.golden import formulas
-from tests.privacy.enumerated import LOG_LIK, databases, log_posterior, removals
+from tests.privacy.enumerated import LOG_LIK, databases, removals
 
 # Multiples of 2^-10 and of 2^-6: their products are exact, so that ties are ties.
 FINITE = st.integers(-50_000, 20_000).map(lambda k: k / 1024)
@@ -76,12 +70,6 @@ def shared_rows(draw: st.DrawFn):
     return columns, row_of, alpha, cuts
 
 
-def same(a: LipschitzBounds, b: LipschitzBounds) -> None:
-    np.testing.assert_array_equal(a.by_record, b.by_record)
-    np.testing.assert_array_equal(a.kept_draws, b.kept_draws)
-    assert (a.overall, a.draw_quantile) == (b.overall, b.draw_quantile)
-
-
 @given(shared_rows(), QUANTILES)
 def test_streaming_changes_nothing(
     case: tuple[np.ndarray, np.ndarray, np.ndarray, list[int]], q: float
@@ -89,7 +77,10 @@ def test_streaming_changes_nothing(
     columns, row_of, alpha, cuts = case
     log_lik = LogLik(make=lambda: np.split(columns, cuts, axis=1), row_of=row_of)
     streamed = bounds_of(log_lik, alpha, draw_quantile=q)
-    same(streamed, lipschitz_bounds(columns[:, row_of], alpha, draw_quantile=q))
+    whole = lipschitz_bounds(columns[:, row_of], alpha, draw_quantile=q)
+    np.testing.assert_array_equal(streamed.by_record, whole.by_record)
+    np.testing.assert_array_equal(streamed.kept_draws, whole.kept_draws)
+    assert streamed.overall == whole.overall
 
 
 # Numbers whose balls end exactly at another number, or within a rounding of it.
@@ -228,17 +219,6 @@ def test_mu_is_the_deviation_of_the_own_term_of_a_normal_model(n: int) -> None:
     np.testing.assert_allclose(ph.gaussian_mu(terms - 1e5, alpha), mu, rtol=1e-7)
     terms[9, 1:] = np.nan
     assert np.isinf(ph.gaussian_mu(terms, alpha)).tolist() == [False, True, False]
-
-
-def test_units_of_one_record_have_its_bound_at_a_quantile_of_draws_too() -> None:
-    matrix = -np.random.default_rng(1).gamma(2, 1, (9, 4))
-    log_lik, alpha = LogLik(make=lambda: [matrix], row_of=np.arange(4)), np.ones(4)
-    units = Units(column="person", of=np.arange(4))
-    found = bounds_by_unit(lambda: [log_lik], alpha, units, draw_quantile=0.5)
-    alone = ph.lipschitz_bounds(matrix, alpha, draw_quantile=0.5)
-    assert found.kept_draws.sum() == 5, "the draw at the quantile is kept"
-    np.testing.assert_array_equal(found.by_record, alone.by_record)
-    assert found.overall == alone.overall
 
 
 def test_the_bound_of_a_share_is_that_of_clopper_and_pearson() -> None:

@@ -16,8 +16,9 @@ from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_zcdp
 from pyhybrid.releases.statement import assumptions, not_covered
-from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases, log_posterior
-from tests.privacy.test_conversions import charge
+from tests.audits.enumeration import log_posterior
+from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases
+from tests.privacy.test_conversions import charge, of_strict
 from tests.refusals import refuses
 
 
@@ -204,13 +205,6 @@ def test_draws_of_censored_posteriors_count_by_their_range() -> None:
     assert ph.compose([], delta=1e-6) == 0
 
 
-def of_strict(epsilon: float, m: int = 1, **options: Any) -> PrivacyCharge:
-    return PrivacyCharge.strict(
-        mechanism="noise", relation="remove", epsilon=epsilon, n_synthetic=m, n_draws_released=m,
-        **options,
-    )  # fmt: skip
-
-
 PARTS = {  # of m sets: the charge of a part, and its rho by its own formula
     "draws": lambda x, m: (censored(m, x), m * (2 * x) ** 2 / 8),
     "histograms": lambda x, m: (of_strict(x, m), m * x**2 / 2),
@@ -243,11 +237,8 @@ def test_a_delta_is_for_strict_charges() -> None:
     refuses("of one kind, relation and unit", ph.compose, unlike, delta=1e-6)
 
 
-def scores(mu: float, m: int = 1, **options: Any) -> PrivacyCharge:
-    return PrivacyCharge.strict(
-        mechanism="ClippedScores", mu=mu, relation="remove", n_synthetic=m, n_draws_released=m,
-        **{"delta": 1e-6, **options},
-    )  # fmt: skip
+def scores(mu: float, m: int = 1, delta: float = 1e-6) -> PrivacyCharge:
+    return of_strict(None, m, mu=mu, delta=delta)
 
 
 def test_strict_gaussian_charges_compose_by_squares_of_mu() -> None:

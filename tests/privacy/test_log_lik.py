@@ -106,10 +106,12 @@ def test_bounds_by_unit_are_those_of_the_sums(
     assert by_row.overall < 0.7 * found.overall, "the control: by row, a unit is understated"
 
 
-def test_units_of_one_record_are_records() -> None:
+@pytest.mark.parametrize("quantile", [1.0, 0.5])
+def test_units_of_one_record_are_records(quantile: float) -> None:
     rows, alpha, row_of, _ = _case(1)
-    found = bounds_by_unit(lambda: _sliced(rows, row_of, 9, 4), alpha, _units(np.arange(40)))
-    expected = ph.lipschitz_bounds(rows[:, row_of], alpha)
+    found = bounds_by_unit(lambda: _sliced(rows, row_of, 9, 4), alpha, _units(np.arange(40)),
+                           draw_quantile=quantile)  # fmt: skip
+    expected = ph.lipschitz_bounds(rows[:, row_of], alpha, draw_quantile=quantile)
     np.testing.assert_allclose(found.by_record, expected.by_record, rtol=1e-12)
 
 

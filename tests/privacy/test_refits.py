@@ -8,7 +8,8 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.privacy import refits
 from pyhybrid.privacy.refits import MARGIN, LocalLoss, Refit, candidates
-from tests.privacy.enumerated import LOG_LIK, databases, exact_delta, log_posterior
+from tests.audits.enumeration import log_posterior
+from tests.privacy.enumerated import LOG_LIK, databases, exact_delta
 from tests.refusals import refuses
 
 

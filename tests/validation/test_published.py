@@ -108,24 +108,9 @@ def test_chains_that_fail_disagree_and_name_the_way_out(
     assert not rows[0].agrees
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--formula", "y ~ x"], "the papers' programs have formulas of their own"),
-    (["--model", "ordinal"], "model must be one of poisson, negative_binomial"),
-    (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
-    (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
-    (["missing.csv"], "must be the February CE file"),
-    (["--supplement", "missing.R"], "must be your copy of the printed R script: missing.R is"),
-    (["--program", "x.stan"], "--program goes with --supplement FILE.R"),
-])  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(
-    arguments: list[str], message: str, refused: Any
-) -> None:
-    assert message in refused("validate", "--published", *arguments)
-
-
 def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     refuses("records must be a whole number >= 20", validation.validate_published, records=3)
-    missing = EngineStatus(name="embedded", available=False, cause="stanli is gone")
+    missing = EngineStatus(name="embedded", cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
     fails(EngineUnavailable, "stanli is gone", validation.validate_published, quick=True)
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
-from pyhybrid.engines.base import Draws, FirstTry
+from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
 from pyhybrid.models.grid import Axis, GridForm
@@ -115,17 +115,17 @@ class LinearModel(ScaledModel):
         sd = self.prior_scale_intercept if self.prior == "normal" else None
         return GridForm(law=self.law, axes=self.grid_axes, prior_sd=sd)
 
-    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+    def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """Under the normal prior all is nearly standard normal; under the published one all but a
         lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
         more the data tell, and the metric is adapted."""
         if self.prior == "normal":
-            return FirstTry(acceptance=0.7)
+            return {"adapt_delta": 0.7, "metric": "unit"}
         if columns == (INTERCEPT,):
             return None
         metric = "adapted" if len(columns) >= _MANY_COLUMNS else "unit"
         # at 0.7 it happens that scales of few records' levels mix slowly
-        return FirstTry(acceptance=0.8, metric=metric)
+        return {"adapt_delta": 0.8, "metric": metric}
 
     def prior_data(self, design: Matrix) -> dict[str, Any]:
         return {"normal_prior": int(self.prior == "normal"), **super().prior_data(design)}

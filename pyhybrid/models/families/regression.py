@@ -25,7 +25,7 @@ import pandas as pd
 from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
-from pyhybrid.engines.base import Draws, FirstTry
+from pyhybrid.engines.base import Draws
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
@@ -200,7 +200,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
             grid_form=self.grid_form(columns) if default and not design.has_offset else None,
         )  # fmt: skip
 
-    def first_try(self, columns: tuple[str, ...]) -> FirstTry | None:
+    def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """`BoundModel.first_try` for the design's `columns`."""
         return None
 
