@@ -17,12 +17,11 @@ public/synthetic_1/part-00001...     in place of a table: parts of one that was 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import Confidential, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
-from pyhybrid.running.files import folder_aside, make_private, whole_only
+from pyhybrid.running.files import folder_aside, make_private
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
 _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
@@ -62,14 +61,13 @@ def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFra
     whole = with_columns(table, changed)
     whole.attrs = {}
     whole.columns.names = [None] * whole.columns.nlevels
-    index = whole.index
-    if isinstance(index, pd.MultiIndex):
-        whole.index = index.remove_unused_levels()
-        for place, level in enumerate(whole.index.levels):
-            if _says_more(level.dtype):
-                whole.index = whole.index.set_levels(_in_use(level), level=place)
-    elif _says_more(index.dtype):
-        whole.index = _in_use(index)
+    if isinstance(whole.index, pd.MultiIndex):
+        levels = [
+            _index_in_use(whole.index.get_level_values(k)) for k in range(whole.index.nlevels)
+        ]
+        whole.index = pd.MultiIndex.from_arrays(levels, names=whole.index.names)
+    else:
+        whole.index = _index_in_use(whole.index)
     return whole
 
 
@@ -92,16 +90,18 @@ def _says_more(dtype: Any) -> bool:
     return dictionary or isinstance(dtype, (pd.CategoricalDtype, pd.SparseDtype))
 
 
-def _in_use(values: Any) -> Any:
+def _in_use(values: pd.Series) -> pd.Series:
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        if isinstance(values, pd.Series):
-            return values.cat.remove_unused_categories()
-        return values.remove_unused_categories()
+        return values.cat.remove_unused_categories()
     if isinstance(dtype, pd.SparseDtype):
-        return values.sparse.to_dense()
-    kind = dtype.pyarrow_dtype.value_type
-    return values.astype(pd.ArrowDtype(kind))
+        dense: pd.Series = values.sparse.to_dense()  # type: ignore[attr-defined]
+        return dense
+    return values.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))  # type: ignore[union-attr]
+
+
+def _index_in_use(index: pd.Index) -> pd.Index:
+    return pd.Index(_in_use(index.to_series())) if _says_more(index.dtype) else index
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -191,19 +191,9 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
     except _NOT_AS_PARQUET:
         # What pyarrow says quotes the value that it trips over.
         raise InvalidInput(
-            f"the table cannot be written as Parquet: {_culprit(table)} holds values that Parquet "
-            "has no type for; save as csv, or make them of one type"
+            "the table cannot be written as Parquet: a column, or the index, holds values that "
+            "Parquet has no type for; save as csv, or make them of one type"
         ) from None
-
-
-def _culprit(table: pd.DataFrame) -> str:
-    """The first column, or the index, that cannot be written as Parquet."""
-    for name in table.columns:
-        try:
-            table[[name]].reset_index(drop=True).to_parquet(io.BytesIO())
-        except _NOT_AS_PARQUET:
-            return f"column {str(name)!r}"
-    return "the index, or a column name,"
 
 
 def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
@@ -284,16 +274,6 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
     return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StoredRelease:
-    """What a folder holds."""
-
-    record: ReleaseRecord
-    tables: list[pd.DataFrame]
-    parts: tuple[ReleaseRecord, ...]
-    identifier: str
-
-
 def save_release(
     folder: str | os.PathLike[str],
     *,
@@ -314,10 +294,7 @@ def save_release(
         public = aside / "public"
         public.mkdir(mode=0o755)
         write_tables(public, bare, file_format, record.synthesized)
-        (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
-        write_json(public / "charge.json", stated_charge(record.charge))
-        if record.estimates is not None:
-            write_json(public / "estimates.json", record.estimates.as_dict())
+        _write_words(public, record, statement)
         _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
@@ -334,39 +311,43 @@ def save_in_parts(
     `public/synthetic_1/` and so on; `table` has some rows of one."""
     public = aside / "public"
     write_json(public / "schema.json", table_schema(table, "parquet", record.synthesized))
+    _write_words(public, record, statement)
+    _write_confidential(aside / "confidential", record, (), notes, attachments)
+
+
+def _write_words(public: Path, record: ReleaseRecord, statement: str) -> None:
+    """What is published beside the tables."""
     (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
     write_json(public / "charge.json", stated_charge(record.charge))
     if record.estimates is not None:
         write_json(public / "estimates.json", record.estimates.as_dict())
-    _write_confidential(aside / "confidential", record, (), notes, attachments)
 
 
-def load_release(folder: str | os.PathLike[str]) -> StoredRelease:
-    """Read a release; see `pyhybrid.Release.load`."""
-    with whole_only(folder, "release"):
-        return _load(Path(folder))
-
-
-def _load(root: Path) -> StoredRelease:
-    confidential = root / "confidential"
-    run = read_json(confidential / "run.json")
+def read_run(root: Path) -> dict[str, Any]:
+    """What `save_release` wrote of a run."""
+    run = read_json(root / "confidential" / "run.json")
     if run.get("format") != _VERSION:
         raise InvalidInput(
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
-    tables = read_tables(root / "public", run["charge"]["n_synthetic"])
-    steps = [confidential / f"step_{place}" for place in range(1, run.get("n_parts", 0) + 1)]
-    labels = tables[0].index
-    record, estimates = _record(confidential, run, labels), root / "public" / "estimates.json"
+    if not isinstance(run["identifier"], str):
+        raise TypeError("identifier")
+    return run
+
+
+def read_record(root: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
+    """The record of a whole release, with its estimates."""
+    record, estimates = _record(root / "confidential", run, labels), root / "public/estimates.json"
     if estimates.is_file():
         record = replace(record, estimates=Estimates.from_dict(read_json(estimates)))
-    return StoredRelease(
-        record=record,
-        tables=tables,
-        parts=tuple(_record(step, read_json(step / "run.json"), labels) for step in steps),
-        identifier=_text(run["identifier"]),
-    )
+    return record
+
+
+def read_parts(root: Path, run: dict[str, Any], labels: pd.Index) -> list[ReleaseRecord]:
+    """The records of the steps of a sequence; none of another release."""
+    steps = [root / f"confidential/step_{k}" for k in range(1, run.get("n_parts", 0) + 1)]
+    return [_record(step, read_json(step / "run.json"), labels) for step in steps]
 
 
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
@@ -396,12 +377,6 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         ),
         decisions=Decisions.of(**run.get("decisions", {})),
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("text")
-    return value
 
 
 def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:

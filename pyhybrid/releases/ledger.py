@@ -17,17 +17,21 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from pyhybrid.core.checks import check_choice, check_finite, check_flag, check_positive
+from pyhybrid.core.checks import (
+    check_choice,
+    check_finite,
+    check_nonnegative,
+    check_positive,
+)
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import (
-    ASYMPTOTIC_LOCAL,
     KINDS,
     RELATIONS,
     STRICT,
@@ -79,76 +83,49 @@ class LedgerEntry:
         When it was entered, UTC, ISO 8601.
     made_by : str
         Mechanism or primitive.
-    epsilon : float
-        Nats.
-    kind, relation : str
-        As in `pyhybrid.arrays.PrivacyCharge`.
-    delta : float
-        Of a charge counted by the Gaussian limit; 0 otherwise.
-    spent : Spent
-        What it adds to others: epsilon, rho and mu.
-    charge : mapping
-        The public part of the charge.
     identifier : str
         Name of the release.
+    charge : mapping
+        The public part of its charge, with what it adds to others (`spent`).
     made_with : mapping of str to str
-        Digests of the release's seed and settings, under a key of the ledger's own; empty of an
-        answer without a table.
+        Digests of seed and settings of tables, under a key of the ledger.
     """
 
     number: int
     time: str
     made_by: str
-    epsilon: float
-    kind: str
-    relation: str
-    delta: float
-    spent: Spent
-    charge: Mapping[str, Any]
     identifier: str
-    made_with: Mapping[str, str]
+    charge: Mapping[str, Any]
+    made_with: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_nonnegative(self.charge["epsilon"], "epsilon")
+        check_choice(self.kind, "kind", KINDS)
+        check_choice(self.relation, "relation", RELATIONS)
+        self.spent.epsilon(delta=check_nonnegative(self.charge.get("delta", 0.0), "delta"))
+
+    @property
+    def epsilon(self) -> float:
+        """Nats."""
+        return float(self.charge["epsilon"])
+
+    @property
+    def kind(self) -> str:
+        """As in `pyhybrid.arrays.PrivacyCharge`."""
+        return str(self.charge["kind"])
+
+    @property
+    def relation(self) -> str:
+        """As in `pyhybrid.arrays.PrivacyCharge`."""
+        return str(self.charge["relation"])
+
+    @property
+    def spent(self) -> Spent:
+        """What it adds to others: epsilon, rho and mu."""
+        return Spent(**self.charge["spent"])
 
 
-def _entry_of(number: int, fields: Mapping[str, Any]) -> LedgerEntry:
-    try:
-        charge = fields["charge"]
-        if check_finite(charge["epsilon"], "epsilon") < 0:
-            raise InvalidInput(f"epsilon must be >= 0: found {charge['epsilon']:g}")
-        check_choice(charge["kind"], "kind", KINDS)
-        check_choice(charge["relation"], "relation", RELATIONS)
-        return LedgerEntry(
-            number=number,
-            spent=Spent(**charge["spent"]),
-            charge=charge,
-            delta=check_finite(charge.get("delta", 0.0), "delta"),
-            made_with=dict(fields.get("made_with", {})),
-            time=str(fields["time"]),
-            made_by=str(fields["made_by"]),
-            identifier=str(fields["identifier"]),
-            **{name: charge[name] for name in ("epsilon", "kind", "relation")},
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"entry {number} of the ledger must be one that pyhybrid wrote: {error}; was it "
-            "written by another version or program?"
-        ) from None
-
-
-def spent_on(
-    entries: Sequence[LedgerEntry], delta: float | None, more: PrivacyCharge | None = None
-) -> float:
-    """Epsilon of all entries at `delta`, and of one more charge: those with a mu by squares, others
-    added; strict ones, in a ledger with a delta, by rho of zero-concentrated privacy where that is
-    less."""
-    parts = [entry.spent for entry in entries]
-    kinds = {entry.kind for entry in entries}
-    if more is not None:
-        parts, kinds = [*parts, more.spent], {*kinds, more.kind}
-    kind = STRICT if kinds <= {STRICT} else ASYMPTOTIC_LOCAL
-    return round_up(Spent.of(parts).epsilon(delta=delta or 0.0), kind=kind)
-
-
-def left_of(budget: float, spent: float) -> float:
+def _left(budget: float, spent: float) -> float:
     """Budget less what is spent, >= 0, exactly as decimals."""
     return max(0.0, float(Decimal(repr(budget)) - Decimal(repr(spent))))
 
@@ -172,9 +149,6 @@ class Ledger:
         created. Of a strict ledger, if given: the budget is then of (epsilon, delta), and many
         small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add, and
         charges of Gaussian noise are refused.
-    allow_unlike : bool, default False
-        Take charges of another kind or relation, too. The sum is then labeled: it is no
-        guarantee of either kind.
     wait : float, default 10
         Seconds to wait for another process that uses the file.
 
@@ -210,13 +184,11 @@ class Ledger:
         kind: str | None = None,
         relation: str | None = None,
         delta: float | None = None,
-        allow_unlike: bool = False,
         wait: float = 10.0,
     ) -> None:
         self.path = Path(path)
-        self.allow_unlike = check_flag(allow_unlike, "allow_unlike")
         self._wait = check_finite(wait, "wait")
-        given = _checked_terms(budget, kind, relation)
+        given = _checked_terms(budget=budget, kind=kind, relation=relation)
         if delta is not None:
             check_delta(delta)
         new = not self.path.exists()
@@ -246,7 +218,7 @@ class Ledger:
         self.kind: str = terms["kind"]
         self.relation: str = terms["relation"]
         self.delta: float | None = terms.get("delta")
-        self._key = str(terms["key"])
+        self._key: str = terms["key"]
         for name, value in {**given, "delta": delta}.items():
             if value is not None and value != terms.get(name):
                 raise InvalidInput(
@@ -269,32 +241,26 @@ class Ledger:
     @property
     def spent(self) -> float:
         """Epsilon of all entries, nats: those with a mu by squares at `delta`, the others added;
-        in a strict ledger with a delta by rho, where that is less.
-
-        See `label` for what it means.
-        """
-        return spent_on(self.entries, self.delta)
+        in a strict ledger with a delta by rho, where that is less."""
+        return self._spent_on(self.entries)
 
     @property
     def left(self) -> float:
         """Budget less what is spent, nats, >= 0."""
-        return left_of(self.budget, self.spent)
+        return _left(self.budget, self.spent)
 
     @property
     def label(self) -> str:
-        """What the sum of the entries is: a guarantee of one kind, or a sum of unlike charges."""
+        """The guarantee that the sum of the entries is."""
         entries = self.entries
-        kinds = {f"{entry.kind}, {entry.relation}" for entry in entries}
-        units = {entry.charge.get("unit") for entry in entries}
-        if len(units) > 1:
-            kinds |= {f"unit {unit or 'row'}" for unit in units}
-        if kinds <= {f"{self.kind}, {self.relation}"}:
-            with_delta = self.kind == STRICT or any(e.spent.needs_delta for e in entries)
-            at = f" at delta = {self.delta:g}" if with_delta and self.delta is not None else ""
-            whose = next(iter(units), None) or "record"
-            return f"{self.kind}{at}, {self.relation} one {whose}"
-        unlike = "; ".join(sorted(kinds | {f"{self.kind}, {self.relation}"}))
-        return f"sum of unlike charges, no guarantee of any kind: {unlike}"
+        with_delta = self.kind == STRICT or any(entry.spent.needs_delta for entry in entries)
+        at = f" at delta = {self.delta:g}" if with_delta and self.delta is not None else ""
+        unit = entries[0].charge.get("unit") if entries else None
+        return f"{self.kind}{at}, {self.relation} one {unit or 'record'}"
+
+    def _spent_on(self, entries: Sequence[LedgerEntry], *more: Spent) -> float:
+        spent = Spent.of([*(entry.spent for entry in entries), *more])
+        return round_up(spent.epsilon(delta=self.delta or 0.0), kind=self.kind)
 
     def add(self, release: Charged) -> LedgerEntry:
         """Enter the charge of a release; one that is in the ledger already costs nothing more.
@@ -314,9 +280,8 @@ class Ledger:
         BudgetExceeded
             If the epsilon is more than what is left; nothing is entered.
         InvalidInput
-            For a number, a bare charge, a step of a sequence or anything else that is no release;
-            for a release whose charge was changed since it was entered; for an unlike kind or
-            relation; for a damaged file.
+            For anything that is no whole release; one whose charge was changed since it was
+            entered, or is of unlike kind, relation or unit; for a damaged file.
         SaveFailed
             If the file is locked or cannot be written.
         """
@@ -340,7 +305,7 @@ class Ledger:
                     return entry
             self._check_random_numbers(made_with, entries)
             self._check(charge, entries)
-            fields = {
+            fields: dict[str, Any] = {
                 "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
                 "made_by": charge.mechanism,
                 "identifier": release.identifier,
@@ -348,7 +313,7 @@ class Ledger:
                 **({"made_with": made_with} if made_with else {}),
             }
             _append(file, fields, self.path)
-        return _entry_of(len(lines), fields)
+        return LedgerEntry(number=len(lines), **fields)
 
     def _made_with(self, release: Charged) -> dict[str, str]:
         """Digests of seed and settings of synthetic tables."""
@@ -376,19 +341,17 @@ class Ledger:
 
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
         charged, expected = (charge.kind, charge.relation), (self.kind, self.relation)
-        if charged != expected and not self.allow_unlike:
+        if charged != expected:
             raise InvalidInput(
                 f"charges in ledger {self.path} must be {', '.join(expected)}: found "
-                f"{', '.join(charged)}; a sum of unlike charges is no guarantee. allow_unlike=True "
-                "adds it anyway and labels the sum"
+                f"{', '.join(charged)}; a sum of unlike charges is no guarantee"
             )
-        units = {entry.charge.get("unit") for entry in entries}
-        if units and charge.unit not in units and not self.allow_unlike:
-            whose = " and ".join(sorted(str(unit or "single rows") for unit in units))
+        unit = entries[0].charge.get("unit") if entries else charge.unit
+        if charge.unit != unit:
             raise InvalidInput(
-                f"charges in ledger {self.path} must have one unit of privacy, {whose}: found "
-                f"{charge.unit or 'single rows'}; the two do not add up to a guarantee for "
-                "a person. Give unit= to all, or allow_unlike=True, which labels the sum"
+                f"charges in ledger {self.path} must have one unit of privacy, "
+                f"{unit or 'single rows'}: found {charge.unit or 'single rows'}; the two do not "
+                "add up to a guarantee for a person. Give unit= to all"
             )
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(
@@ -401,14 +364,13 @@ class Ledger:
                 f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
                 "accounting='range' where the ledger has none, or start another file"
             )
-        before, cost = spent_on(entries, self.delta), spent_on(entries, self.delta, charge)
-        left = left_of(self.budget, before)
+        before, cost = self._spent_on(entries), self._spent_on(entries, charge.spent)
         if Decimal(repr(cost)) > Decimal(repr(self.budget)):
             raise BudgetExceeded(
                 f"the release must cost at most what is left in ledger {self.path}, "
-                f"{epsilon_text(left)} of {epsilon_text(self.budget)}: it costs "
-                f"{epsilon_text(left_of(cost, before))}. Nothing was written; lower its epsilon, "
-                "or do not release it"
+                f"{epsilon_text(_left(self.budget, before))} of {epsilon_text(self.budget)}: it "
+                f"costs {epsilon_text(_left(cost, before))}. Nothing was written; lower its "
+                "epsilon, or do not release it"
             )
 
 
@@ -460,7 +422,23 @@ def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
 
 
 def _entries_in(lines: Sequence[Mapping[str, Any]]) -> tuple[LedgerEntry, ...]:
-    return tuple(_entry_of(number, lines[number]) for number in range(1, len(lines)))
+    """The entries by line, from the second: all of the ledger's kind and relation, and one unit."""
+    entries = []
+    for number, line in enumerate(lines[1:], start=1):
+        try:
+            entries.append(LedgerEntry(number=number, **line))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"entry {number} of the ledger must be one that pyhybrid wrote: {error}; was it "
+                "written by another version or program?"
+            ) from None
+    others = {(e.kind, e.relation) for e in entries} - {(lines[0]["kind"], lines[0]["relation"])}
+    if others or len({entry.charge.get("unit") for entry in entries}) > 1:
+        raise InvalidInput(
+            "entries of a ledger must be of its kind and relation, and of one unit of privacy: "
+            "some are of others; a sum of unlike charges is no guarantee"
+        )
+    return tuple(entries)
 
 
 def _append(file: BinaryIO, fields: Mapping[str, Any], path: Path) -> None:
@@ -476,27 +454,29 @@ def _append(file: BinaryIO, fields: Mapping[str, Any], path: Path) -> None:
         raise SaveFailed(f"ledger {path} could not be written: {error}") from None
 
 
-def _checked_terms(budget: float | None, kind: str | None, relation: str | None) -> dict[str, Any]:
-    return {
-        "budget": None if budget is None else check_positive(budget, "budget"),
-        "kind": None if kind is None else check_choice(kind, "kind", KINDS),
-        "relation": None if relation is None else check_choice(relation, "relation", RELATIONS),
-    }
+def _checked_terms(**terms: Any) -> dict[str, Any]:
+    """Budget, kind and relation, those that are given checked."""
+    known = {"kind": KINDS, "relation": RELATIONS}
+    for name, value in terms.items():
+        if value is not None and name in known:
+            check_choice(value, name, known[name])
+        elif value is not None:
+            terms[name] = check_positive(value, name)
+    return terms
 
 
 def _terms(first: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Budget, kind, relation, delta and key from the first line."""
     terms = dict(first)
-    if terms.pop("format", None) != _FORMAT:
-        raise InvalidInput(
-            f"{path} must be a ledger of format {_FORMAT}: it is none, or of another pyhybrid"
-        )
-    fixed = {name: terms.get(name) for name in ("budget", "kind", "relation")}
+    fixed = _checked_terms(**{name: terms.get(name) for name in ("budget", "kind", "relation")})
     delta = terms.get("delta")
     if (
-        None in _checked_terms(**fixed).values()
+        terms.pop("format", None) != _FORMAT
+        or None in fixed.values()
         or not isinstance(terms.get("key"), str)
         or not (delta is None or (isinstance(delta, float) and 0 < delta < 1))
     ):
-        raise InvalidInput(f"{path} must be a ledger of format {_FORMAT}: it is none")
+        raise InvalidInput(
+            f"{path} must be a ledger of format {_FORMAT}: it is none, or of another pyhybrid"
+        )
     return terms

@@ -1,9 +1,4 @@
-"""What a release says of itself, without its tables; and what of it stays with the owner.
-
-Its digests tell whether it is as its mechanism made it. They show carelessness: tables edited after
-the charge was worked out, a charge replaced by a cheaper one, a table added. They keep nobody from
-writing a file of their own.
-"""
+"""What a release says of itself, without its tables; and what of it stays with the owner."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -23,10 +24,18 @@ from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.fitting.replicates import in_one_dtype, joined
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
-from pyhybrid.releases.folder import FORMATS, load_release, save_release
+from pyhybrid.releases.folder import (
+    FORMATS,
+    read_parts,
+    read_record,
+    read_run,
+    read_tables,
+    save_release,
+)
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.statement import privacy_statement
+from pyhybrid.running.files import whole_only
 
 _SETS = "the synthetic tables are the list release.synthetic"
 _RIGHT_CALLS = {
@@ -42,7 +51,6 @@ _RIGHT_CALLS = {
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Release(ReleaseRecord):
     """Synthetic data sets and everything that belongs to them.
-
 
     Attributes
     ----------
@@ -127,11 +135,12 @@ class Release(ReleaseRecord):
         origin: Origin | None = None,
     ) -> Release:
         """The release of `tables` with its record; for mechanisms."""
-        record_fields = {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
-        name = new_identifier() if identifier is None else identifier
-        sets = in_one_dtype(tables, record.synthesized)
         return Release(
-            **record_fields, synthetic=sets, identifier=name, parts=tuple(parts), origin=origin
+            **_fields_of(record),
+            synthetic=in_one_dtype(tables, record.synthesized),
+            identifier=new_identifier() if identifier is None else identifier,
+            parts=tuple(parts),
+            origin=origin,
         )
 
     @property
@@ -142,7 +151,7 @@ class Release(ReleaseRecord):
         """
         return {
             ", ".join(part.synthesized): Release(
-                **{f.name: getattr(part, f.name) for f in fields(ReleaseRecord)},
+                **_fields_of(part),
                 synthetic=self.synthetic,
                 identifier=f"{self.identifier}-{place}",
                 step_of=self.identifier,
@@ -293,10 +302,17 @@ class Release(ReleaseRecord):
             If the folder is no release, is incomplete or changed, or was written by a later
             version.
         """
-        stored = load_release(folder)
-        return Release.of(
-            stored.record, stored.tables, parts=stored.parts, identifier=stored.identifier
-        )
+        root = Path(folder)
+        with whole_only(root, "release"):
+            run = read_run(root)
+            tables = read_tables(root / "public", run["charge"]["n_synthetic"])
+            labels = tables[0].index
+            record, parts = read_record(root, run, labels), read_parts(root, run, labels)
+        return Release.of(record, tables, parts=parts, identifier=run["identifier"])
+
+
+def _fields_of(record: ReleaseRecord) -> dict[str, Any]:
+    return {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
 
 
 def report_pages(release: Release, in_ledger: bool) -> dict[str, str]:

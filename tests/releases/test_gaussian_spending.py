@@ -77,14 +77,6 @@ def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
     refuses("at one delta: found 1e-08, 1e-06", compose, [charge(), charge(delta=1e-8)])
 
 
-def test_strict_ledgers_take_no_local_charge(tmp_path: Path) -> None:
-    strict = ph.Ledger(tmp_path / "s", budget=5, kind="strict", relation="remove")
-    assert strict.delta is None
-    at_delta = ph.Ledger(tmp_path / "t", budget=5, kind="strict", relation="remove", delta=1e-6)
-    for ledger in (strict, at_delta):
-        refuses("found asymptotic local", ledger.add, answer(charge()))
-
-
 def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,26 +99,19 @@ def test_statement_and_public_charge(tmp_path: Path) -> None:
     mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="gaussian")
     release = mechanism.release(df, n_synthetic=2, seed=4, **few)
     of, text = release.charge, release.statement
-    assert of.accounting == "gaussian"
     for said in (
         f"**epsilon = {of.epsilon:g} at delta = 1e-06** for 2 synthetic data sets",
-        "the probability of any set of outcomes differs by a factor of at most exp(epsilon) and, "
-        "beyond that, by at most delta = 1e-06",
-        "The guarantee is per instance: it covers the records in these data",
-        "local and asymptotic",
+        "by at most delta = 1e-06", "The guarantee is per instance", "local and asymptotic",
         f"{of.epsilon_range:g} by the range of what changes when a record leaves",
-        "they miss losses rarer than one in the number of draws",
-        f"As published, with the weights taken as fixed, epsilon would be {of.epsilon_published:g}",
+        f"the weights taken as fixed, epsilon would be {of.epsilon_published:g}",
         "mu grows with the square root of their number",
-    ):
+    ):  # fmt: skip
         assert said in text, said
     release.save(tmp_path / "out", keep=list(release.exposed))
     public = json.loads((tmp_path / "out/public/charge.json").read_text())
     assert not {"bound", "loss_range"} & set(public)
     assert (public["mu"], public["delta"]) == (of.mu, 1e-6)
-    assert public["epsilon_range"] == of.epsilon_range
-    loaded = ph.Release.load(tmp_path / "out")
-    assert loaded.charge == of
+    assert ph.Release.load(tmp_path / "out").charge == of
 
 
 def strict_answer() -> LaplaceAnswer:

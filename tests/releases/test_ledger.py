@@ -82,17 +82,18 @@ def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> 
     refuses("must have the charge of entry 1 of ledger", ledger.add, cheaper)
 
 
-def test_unlike_charges_only_when_told_and_then_labeled(path: Path, release: ph.Release) -> None:
+def test_unlike_charges_are_refused_also_where_a_file_has_them(
+    path: Path, release: ph.Release
+) -> None:
     ledger = ph.Ledger(path, budget=1000, **TERMS)
     ledger.add(answer())
     for unlike in (release, answer(relation="remove")):
-        refuses(r"must be strict, replace: found.*allow_unlike", ledger.add, unlike)
-    told = ph.Ledger(path, allow_unlike=True)
-    told.add(release)
-    assert told.spent == pytest.approx(1 + release.charge.epsilon, abs=1e-12)
-    label = "sum of unlike charges, no guarantee of any kind: asymptotic local, remove; strict"
-    assert told.label.startswith(label)
-    assert ph.Ledger(path).label == told.label, "the label stays with the file"
+        refuses(r"must be strict, replace: found.*is no guarantee", ledger.add, unlike)
+    text = path.read_text()
+    for old, new in (("replace", "remove"), ('"unit": null', '"unit": "person"')):
+        first, line = text.splitlines(keepends=True)
+        path.write_text(first + line + line.replace(old, new))
+        refuses("entries of a ledger must be of its kind and relation", ledger.add, answer())
 
 
 @pytest.mark.parametrize("thing", [1.0, 3, None, "release", {"epsilon": 1.0}, answer().charge,
@@ -103,29 +104,11 @@ def test_nothing_but_releases(path: Path, thing: Any) -> None:
     assert ledger.entries == ()
 
 
-def survey(year: int = 1) -> pd.DataFrame:
-    rng = np.random.default_rng(year)
-    return pd.DataFrame({
-        "id": range(60), "y": rng.poisson(3, 60), "age": rng.integers(18, 90, 60),
-        "pay": rng.normal(30, 9, 60).round(2),
-        "sex": pd.Categorical(rng.choice(["f", "m"], 60)),
-        "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, 60), unit="D"),
-        "name": [f"{chr(97 + i % 26)}{i}" for i in rng.permutation(60)],
-    })  # fmt: skip
-
-
-def of(table: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
-    return ph.Unweighted(ph.Poisson(formula)).release(
-        table, engine="embedded",
-        settings=ph.engines.SamplerSettings(chains=2, warmup=150, draws=100),
-        rule=ANY_DRAWS, refits=0,
-    )  # fmt: skip
-
-
 @pytest.mark.long
 def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path) -> None:
     ledger = local_ledger(path, 1e6)
-    model, table = ph.Poisson("y ~ 1"), survey()
+    model = ph.Poisson("y ~ 1")
+    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(3, 60)})
     options: Any = {"engine": "embedded", "rule": ANY_DRAWS}
     session = open_session(model.bind(table), **options)
     own = {"n_synthetic": 1, "n_draws_released": 1}
@@ -276,7 +259,6 @@ def test_processes_at_once_never_overspend(path: Path) -> None:
     ({"budget": float("inf"), **TERMS}, "budget must be a finite number"),
     ({"budget": 1, "kind": "local", "relation": "remove"}, "asymptotic local, strict"),
     ({"budget": 1, "kind": "strict", "relation": "swap"}, "remove, replace"),
-    ({"budget": 1, **TERMS, "allow_unlike": 1}, "allow_unlike must be True or False"),
 ])  # fmt: skip
 def test_bad_terms(path: Path, options: dict[str, Any], message: str) -> None:
     refuses(message, ph.Ledger, path, **options)
@@ -341,8 +323,3 @@ def test_charges_of_another_unit_are_refused(path: Path) -> None:
     ledger.add(person)
     assert ledger.label == "asymptotic local, remove one person"
     refuses("one unit of privacy, person: found single rows", ledger.add, row)
-    spent = ledger.spent
-    both = ph.Ledger(path, allow_unlike=True)
-    both.add(row)
-    assert both.label.startswith("sum of unlike charges, no guarantee of any kind")
-    assert both.spent > spent

@@ -99,13 +99,6 @@ def test_the_check_sees_what_a_fit_went_through(
     assert as_once[0] != as_once[1]
 
 
-def test_a_local_statement_has_requested_settings_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing_at_first(monkeypatch)
-    release = made(people(), ph.LipschitzWeighted(MODEL))
-    assert "asked for: 2 chains of 150 warm-up and 60 kept iterations" in release.statement
-    assert "1.234" not in release.statement
-
-
 def test_the_statement_says_that_a_release_is_an_answer() -> None:
     histogram = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
     for release in (made(people()), histogram.release(people())):
