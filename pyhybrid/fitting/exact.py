@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,18 +50,13 @@ class ExactPosterior:
         # A constant added to all scores changes nothing: scores that move within [-a, b] are as
         # good as scores that move by (a + b) / 2 either way.
         sensitivity = self.span / 2 if relation == "remove" else self.span
-        places = [
-            int(
-                exponential_mechanism(
-                    self.log_density,
-                    sensitivity=sensitivity,
-                    epsilon=2 * sensitivity,
-                    relation=relation,
-                ).value
-            )
+        options: dict[str, Any] = {"sensitivity": sensitivity, "epsilon": 2 * sensitivity}
+        answers = [
+            exponential_mechanism(self.log_density, relation=relation, **options)
             for _ in range(n_draws)
         ]
-        return self._draws(np.array(places), f"OpenDP {opendp_version()}")
+        places = np.array([int(answer.value) for answer in answers])
+        return self._draws(places, f"OpenDP {opendp_version()}")
 
     @property
     def mass(self) -> FloatArray:

@@ -7,7 +7,7 @@ post-processing: it costs nothing beyond the draw.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,10 +67,8 @@ def synthesize(
     columns, report = [], session.steps_of("synthetic data")
     for place in range(n_synthetic):
         rng = session.streams.generator(f"{chosen.stream}/replicate {place + 1}")
-        draw, table = (
-            int(chosen.positions[place % chosen.positions.size]),
-            None if given is None else given[place],
-        )
+        draw = int(chosen.positions[place % chosen.positions.size])
+        table = None if given is None else given[place]
         columns.append(session.bound.replicate(chosen.draws, draw, rng, table))
         if report is not None:
             report(place + 1, n_synthetic)
@@ -92,12 +90,10 @@ def in_one_dtype(tables: Sequence[pd.DataFrame], columns: Sequence[str]) -> list
     for name in columns:
         kinds = {table[name].dtype for table in alike}
         if len(kinds) > 1:
-            common = _common(kinds)
+            common: Any = np.dtype(object)
+            if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
+                common = np.result_type(*kinds)  # type: ignore[arg-type]
+            elif all(map(pd.api.types.is_integer_dtype, kinds)):
+                common = "Int64"
             alike = [with_columns(table, {name: table[name].astype(common)}) for table in alike]
     return alike
-
-
-def _common(kinds: Collection[Any]) -> Any:
-    if all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in kinds):
-        return np.result_type(*kinds)
-    return "Int64" if all(map(pd.api.types.is_integer_dtype, kinds)) else np.dtype(object)

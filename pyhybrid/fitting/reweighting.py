@@ -31,9 +31,6 @@ _RISE_ALLOWED = 0.25  # nats; over 68 databases of Beta(0.5, 3) the bound rose b
 class Reweighting:
     """How to re-weight: by a search on k, or with `published` by the papers' step at a fixed k.
 
-    The search is the better one for a release: its bound never rises, and it leaves less slack. A
-    fixed k does neither: how far the bound moves is only seen after the refit, and it may rise.
-
     Attributes
     ----------
     k : float, default 0.95
@@ -68,16 +65,11 @@ class Reweighting:
 
     @classmethod
     def published(cls, k: float = 0.95, *, tolerance: float = _RISE_ALLOWED) -> Reweighting:
-        """The step of the papers' studies: one refit at this k, and no search.
+        """The step of the papers' studies [V25 eq. 2.1 and sec. 2]: one refit at this k, no search.
 
         It is accepted if the bound falls, or rises by at most `tolerance` nats; else the weights it
         started from are kept, with a warning. What is charged is the bound of the fit that is
-        released from, so that a rise is paid for. For studies that repeat the papers; for a
-        release `Reweighting()` gives more utility at a bound that does not rise.
-
-        References
-        ----------
-        [V25] eq. 2.1 and sec. 2.
+        released from, so that a rise is paid for.
         """
         return cls(k=k, tolerance=tolerance, max_refits=1, recursive=False, search=False)
 
@@ -133,21 +125,14 @@ def reweighted_fit(session: FitSession, start: PosteriorFit, plan: Reweighting) 
         if not plan.recursive or gain < _LEAST_GAIN:
             break
     if best is start and (plan.search or steps[-1].converged):
-        warnings.warn(_why_not(plan, steps), stacklevel=2)
-    return Reweighted(start=start, fit=best, steps=tuple(steps), constants=tuple(constants))
-
-
-def _why_not(plan: Reweighting, steps: list[ReweightingStep]) -> str:
-    if plan.search:
-        return (
-            f"re-weighting found no weights within the bound in {len(steps)} refits: the weights "
-            "it started from are released"
+        why = (
+            f"re-weighting found no weights within the bound in {len(steps)} refits"
+            if plan.search
+            else f"re-weighting at k = {plan.k:.4g} raised the bound by more than the tolerance of "
+            f"{plan.tolerance:g}"
         )
-    return (
-        f"re-weighting at k = {plan.k:.4g} raised the bound by more than the tolerance of "
-        f"{plan.tolerance:g}: the weights it started from are released; lower k, or search for it "
-        "with Reweighting()"
-    )
+        warnings.warn(f"{why}: the weights it started from are released", stacklevel=2)
+    return Reweighted(start=start, fit=best, steps=tuple(steps), constants=tuple(constants))
 
 
 def reweighted_alike(session: FitSession, start: PosteriorFit, path: Reweighted) -> PosteriorFit:
@@ -175,42 +160,31 @@ def _largest_within(
     low, high, k = 0.0, 1.0, plan.k
     best: tuple[PosteriorFit | None, float] = (None, k)
     while len(steps) < plan.max_refits and (high - low > _SMALLEST_BRACKET or best[0] is None):
+        bound = efficiency = float("nan")
         try:
             fit = _refit(session, base, k)
+            bound, efficiency = fit.bounds.overall, fit.bounds.efficiency
         except NotConverged as error:
             warnings.warn(f"the search ends here: {error}", stacklevel=4)
-            nan = float("nan")
-            steps.append(
-                ReweightingStep(round=number, k=k, bound=nan, efficiency=nan, accepted=False)
-            )
-            break
-        bound = fit.bounds.overall
-        within = bound <= limit
+        within = bool(bound <= limit)
         steps.append(
-            ReweightingStep(
-                round=number,
-                k=k,
-                bound=bound,
-                efficiency=fit.bounds.efficiency,
-                accepted=bool(within),
-            )
+            ReweightingStep(round=number, k=k, bound=bound, efficiency=efficiency, accepted=within)
         )
+        if not steps[-1].converged:
+            break
         if within:
             if best[0] is None or bound > best[0].bounds.overall:
                 best = fit, k
             if k >= 1 or limit - bound < plan.tolerance:
                 break
         low, high = (k, high) if within else (low, k)
-        k = _next_k(k * limit / bound if bound > 0 else 1.0, low, high)
+        # Scaled if that is well within the bracket, or 1 where that is its end; else the middle.
+        scaled, margin = k * limit / bound if bound > 0 else 1.0, 0.1 * (high - low)
+        if high == 1.0 and scaled >= 1.0:
+            k = 1.0
+        else:
+            k = scaled if low + margin < scaled < high - margin else (low + high) / 2
     return best
-
-
-def _next_k(scaled: float, low: float, high: float) -> float:
-    """`scaled` if it is well within the bracket, or 1 where that is its end; else the middle."""
-    if high == 1.0 and scaled >= 1.0:
-        return 1.0
-    margin = 0.1 * (high - low)
-    return scaled if low + margin < scaled < high - margin else (low + high) / 2
 
 
 def _refit(session: FitSession, base: PosteriorFit, k: float) -> PosteriorFit:

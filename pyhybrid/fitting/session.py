@@ -9,12 +9,10 @@ seed, so that a bound changes smoothly with the weights.
 where what is sampled has about the same scale in the posterior; a careful one; and one with a
 longer warm-up and a higher adapt_delta. A fit that needs nothing but more draws continues its
 chains from where they are, in blocks that double what there is, up to a public limit
-(`SamplerSettings.max_draws`); where that is the first number of draws, there is one try. A chain
-whose warm-up ends with a larger step than its siblings' can still diverge, by chance: after a
-careful try all chains then draw once more, with half of the smallest step.
+(`SamplerSettings.max_draws`); where that is the first number of draws, there is one try.
 
-**Units of privacy.** Rows that share a value of a column can be one unit: `FitSession.terms` sums
-theirs, and bounds, risks and accounts are then those of whole units.
+**Units of privacy.** Rows that share a value of a column can be one unit: their terms are summed,
+and bounds, risks and accounts are then those of whole units.
 
 **Without a record.** `FitSession.without` is the session in which one record, or unit, has weight 0
 in every fit: everything that is computed from it is computed without that record, on the same
@@ -146,7 +144,7 @@ class FitSession:
                 "scale or shift"
             )
         clip = self.cap_of(cap)
-        key = self._key(alpha, clip)
+        key = alpha.tobytes(), None if clip is None else clip.key, self.settings.draws
         if key not in self.store.sampled:
             if not self.store.sampled and clip is None and (advice := self.bound.advice):
                 warnings.warn(advice, stacklevel=2)
@@ -246,47 +244,39 @@ class FitSession:
         whole = values if self.left_out is None else np.insert(values, self.left_out, 0.0)
         return whole[self.owner]
 
-    def terms(self, log_lik: LogLik, alpha: FloatArray) -> tuple[LogLik, FloatArray]:
-        """Terms of the units under record weights `alpha` (n,), and weights left to multiply by."""
-        if self.units is None:
-            return log_lik, alpha
-        return LogLik.of(unit_terms(log_lik, alpha, self.units.of)), np.ones(self.units.n)
-
     def bounds_of(
         self,
         draws: Draws,
         alpha: FloatArray,
         *,
         draw_quantile: float = 1.0,
-        chosen: npt.NDArray[np.intp] | None = None,
         center: FloatArray | None = None,
     ) -> LipschitzBounds:
-        """Bounds of records, or of units, at `draws`, or at those at the positions `chosen`; with a
-        `center` (n,), of the log-likelihood less that of the record's own."""
+        """Bounds of records, or of units, at `draws`; with a `center` (n,), of the log-likelihood
+        less that of the record's own."""
 
         def terms(part: Draws) -> LogLik:
             log_lik = self.bound.log_lik(part)
             return log_lik if center is None else log_lik.less(center)
 
         if self.units is None:
-            log_lik = terms(draws)
-            log_lik = log_lik if chosen is None else log_lik.at(chosen)
-            return bounds_of(log_lik, alpha, draw_quantile=draw_quantile)
-        places = np.arange(draws.n_draws) if chosen is None else chosen
+            return bounds_of(terms(draws), alpha, draw_quantile=draw_quantile)
         size = max(1, _SUMS_AT_ONCE // self.units.n)
 
         def slices() -> Iterator[LogLik]:
-            for start in range(0, places.size, size):
-                yield terms(draws.part(places[start : start + size]))
+            for start in range(0, draws.n_draws, size):
+                yield terms(draws.part(np.arange(start, min(start + size, draws.n_draws))))
 
         return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
 
-    def risks_at(
-        self, draws: Draws, alpha: FloatArray, risk: str, chosen: npt.NDArray[np.intp]
-    ) -> FloatArray:
-        """Risk of alpha_i f_i, or of the sum over a record's unit, at some draws, (n,), nats;
+    def risks(self, fit: PosteriorFit, risk: str) -> FloatArray:
+        """Risk of alpha_i f_i, or of the sum over a record's unit, at the kept draws, (n,), nats;
         infinite where a record of positive weight is unbounded."""
-        log_lik, weights = self.terms(self.bound.log_lik(draws).at(chosen), alpha)
+        log_lik = self.bound.log_lik(fit.draws).at(np.flatnonzero(fit.bounds.kept_draws))
+        weights = fit.alpha
+        if self.units is not None:
+            log_lik = LogLik.of(unit_terms(log_lik, fit.alpha, self.units.of))
+            weights = np.ones(self.units.n)
         return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
 
     def cap_of(self, cap: float | Cap | None) -> Cap | None:
@@ -294,11 +284,6 @@ class FitSession:
         if cap is None:
             return None
         return replace(Cap.of(cap), unit=None if self.units is None else self.units.of)
-
-    # --- Fits made -------------------------------------------------------------------------------
-
-    def _key(self, alpha: FloatArray, cap: Cap | None = None) -> _Key:
-        return alpha.tobytes(), None if cap is None else cap.key, self.settings.draws
 
     @property
     def n_fits(self) -> int:
@@ -330,15 +315,14 @@ class FitSession:
         data = self.bound.stan_data(alpha, cap=cap)
         draws, diagnostics = self._chains(data, self._tries(cap, warm_start), warm_start, label)
         if not diagnostics.converged:
-            tried, more = "also not with more draws and a longer warm-up", ""
+            tried = "also not with more draws and a longer warm-up"
             if self.has_fixed_draws:
-                tried = "within draws whose number was fixed beforehand"
-                more = ", max_draws above draws to let chains go on"
+                tried = "within draws whose number was fixed beforehand (max_draws)"
             whose = f"{', '.join(self.bound.synthesized)}: {label}"
             message = f"{whose} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
             if self.on_not_converged == "raise":
                 raise NotConverged(
-                    f"{message}. Give more warm-up and draws{more}, or on_not_converged='warn' to "
+                    f"{message}. Give more warm-up and draws, or on_not_converged='warn' to "
                     "release anyway, with that stated in the charge"
                 )
             warnings.warn(message, stacklevel=2)
@@ -387,9 +371,6 @@ class FitSession:
                 progress=self.steps_of(name),
             )
             draws, diagnostics = self._with_more_draws(data, draws, settings, name)
-            # A try with long steps is followed by a careful one, which is nearer to the posterior.
-            if len(left) < 2 and not self.has_fixed_draws:
-                draws, diagnostics = self._with_smaller_steps(data, draws, diagnostics, name)
             if diagnostics.converged or not left:
                 return draws, replace(diagnostics, attempts=2) if again else diagnostics
             if len(left) == 2 and self._only_draws(diagnostics):
@@ -406,32 +387,18 @@ class FitSession:
             if more <= 0:
                 break
             part += 1
-            stream = f"posterior, part {part}"
-            draws = draws.followed_by(self._more(data, draws, more, stream, f"{label}, more draws"))
+            assert isinstance(self.engine, ContinuingEngine)
+            following = self.engine.more(
+                self.bound.program,
+                data,
+                draws,
+                seed=self.streams.engine_seed(f"posterior, part {part}"),
+                n_draws=more,
+                progress=self.steps_of(f"{label}, more draws"),
+            )
+            draws = draws.followed_by(following)
             diagnostics = self._diagnosed(draws)
         return draws, diagnostics
-
-    def _with_smaller_steps(
-        self, data: dict[str, Any], draws: Draws, diagnostics: Diagnostics, label: str
-    ) -> tuple[Draws, Diagnostics]:
-        """Where transitions diverge and nothing else is wrong, as many draws again with half of the
-        smallest step; else what is given."""
-        together = diagnostics.max_rhat < _APART
-        if not (self._can_go_on and self._diverges(diagnostics) and together):
-            return draws, diagnostics
-        draws = replace(draws, step_size=np.full_like(draws.step_size, draws.step_size.min() / 2))
-        n_draws, what = draws.energy.shape[1], "smaller steps"
-        draws = self._more(data, draws, n_draws, f"posterior, {what}", f"{label}, {what}")
-        return draws, self._diagnosed(draws)
-
-    def _more(
-        self, data: dict[str, Any], draws: Draws, n_draws: int, stream: str, label: str
-    ) -> Draws:
-        assert isinstance(self.engine, ContinuingEngine)
-        seed, steps = self.streams.engine_seed(stream), self.steps_of(label)
-        return self.engine.more(
-            self.bound.program, data, draws, seed=seed, n_draws=n_draws, progress=steps
-        )
 
     def _diagnosed(self, draws: Draws) -> Diagnostics:
         return diagnose(draws, self.rule, self.bound.monitored(draws))
@@ -444,10 +411,8 @@ class FitSession:
 
     def _only_draws(self, diagnostics: Diagnostics) -> bool:
         """True if nothing but too few draws can be wrong."""
-        return not self._diverges(diagnostics) and diagnostics.max_rhat < _APART
-
-    def _diverges(self, diagnostics: Diagnostics) -> bool:
-        return diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
+        diverges = diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
+        return not diverges and diagnostics.max_rhat < _APART
 
     def steps_of(self, label: str) -> Callable[[int, int], None] | None:
         """Where the progress of what has this label is reported, if anywhere."""

@@ -148,47 +148,6 @@ def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
     assert alone.fit.draws.provenance.settings.warmup == 800
 
 
-@pytest.mark.parametrize("also_then", [False, True])
-def test_chains_that_diverge_alone_draw_once_more_with_smaller_steps(
-    bound: Any, also_then: bool
-) -> None:
-    """One chain's step came out too large: half of the smallest for all, and no further try. Before
-    comes a try with long steps under the unit metric."""
-
-    def diverged(draws: Draws) -> Draws:
-        divergent = draws.divergent.copy()
-        divergent[0, ::20] = True
-        return replace(draws, divergent=divergent)
-
-    class Diverging(Recording):
-        steps: list[Any]
-
-        def sample(self, *args: Any, **kwargs: Any) -> Draws:
-            made = diverged(super().sample(*args, **kwargs))
-            self.steps = [made.step_size]
-            return made
-
-        def more(self, *args: Any, **kwargs: Any) -> Draws:
-            made = super().more(*args, **kwargs)
-            self.steps.append(made.step_size)
-            return diverged(made) if also_then else made
-
-    engine = Diverging()
-    rule = ConvergenceRule(rhat=1.09, ess_per_chain=1)
-    session = open_session(bound, seed=1, engine=engine, settings=SHORT, rule=rule)
-    if also_then:
-        fails(NotConverged, "transitions diverged", session.unweighted)
-    else:
-        assert session.unweighted().diagnostics.n_divergent == 0
-    n = SHORT.draws
-    last = [("sample", 2 * n), ("more", 2 * n)] if also_then else []
-    assert [(kind, k) for kind, _, k in engine.asked] == [
-        ("sample", n), ("sample", n), ("more", n), *last,
-    ]  # fmt: skip
-    np.testing.assert_allclose(engine.steps[1], engine.steps[0].min() / 2)
-    assert len({seed for _, seed, _ in engine.asked[1:]}) == 2
-
-
 def _asked(
     model: Any, table: pd.DataFrame, diverges: str = "", **options: Any
 ) -> tuple[list[SamplerSettings], Any]:

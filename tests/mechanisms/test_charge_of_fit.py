@@ -1,13 +1,15 @@
 """What a charge says: every sentence where it belongs, and no other; no engine is needed."""
 
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
-from pyhybrid.mechanisms.accounting.charge import charge_of_censored_fit, charge_of_fit
+from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
@@ -15,7 +17,7 @@ from pyhybrid.privacy.refits import LocalLoss, Refit
 from pyhybrid.releases.statement import assumptions, not_covered
 from tests.refusals import fails, refuses
 
-COST = {"n_synthetic": 2, "n_draws_released": 2, "relation": "remove", "safety_factor": 1.0}
+MODEL = ph.Poisson("visits ~ 1")
 
 
 def fit(overall: float = 1.5, **given: Any) -> Any:
@@ -64,16 +66,21 @@ def local(
     own: Any, accounting: str = "lipschitz", *, delta: float = 1e-6, relation: str = "remove",
     of: LocalLoss | None = None, **given: Any,
 ) -> PrivacyCharge:  # fmt: skip
-    return charge_of_fit(
-        "LW", own, session(**given), loss=of or loss(), accounting=accounting, delta=delta,
-        **{**COST, "relation": relation},
-    )  # fmt: skip
+    mechanism = ph.Unweighted(MODEL, accounting=accounting, delta=delta, relation=relation)
+    path: Any = SimpleNamespace(fit=own)
+    return mechanism.charge(session(**given), path, of or loss(), 2, 2)
 
 
-def censored(own: Any, *, by_record: bool, calibrated: bool, **given: Any) -> PrivacyCharge:
-    return charge_of_censored_fit(
-        "Censored", own, bound(**given), record_indexed=by_record, calibrated=calibrated, **COST
-    )  # type: ignore[arg-type]
+def censored(own: Any, *, by_record: bool, calibrated: bool = False, **given: Any) -> PrivacyCharge:
+    inner = ph.Unweighted(MODEL) if by_record else ph.LipschitzWeighted(MODEL)
+    mechanism = ph.Censored(MODEL, cap=2.0, inner=inner)
+    if calibrated:
+        of_reference = dict.fromkeys(f.name for f in fields(Calibration)) | {
+            "model": MODEL, "relation": "remove", "holds_no_released_record": True,
+        }  # fmt: skip
+        mechanism = ph.Censored(calibration=Calibration(**of_reference))
+    path: Any = SimpleNamespace(fit=own)
+    return mechanism.charge(session(**given), path, None, 2, 2)
 
 
 def says(charge: PrivacyCharge, words: str) -> bool:
@@ -178,8 +185,8 @@ def test_a_strict_charge(calibrated: bool) -> None:
 
 def test_what_takes_strictness_away_is_said() -> None:
     own = fit(0.7, cap=2.0)
-    weights = censored(own, by_record=False, calibrated=False)
-    coded = censored(own, by_record=True, calibrated=False, data_dependent=("scale(x)",))
+    weights = censored(own, by_record=False)
+    coded = censored(own, by_record=True, data_dependent=("scale(x)",))
     assert weights.kind == coded.kind == ASYMPTOTIC_LOCAL
     assert says(weights, "computed from the same database")
     assert not says(weights, "function of that record alone")
@@ -189,7 +196,7 @@ def test_what_takes_strictness_away_is_said() -> None:
 @pytest.mark.parametrize(("n_elsewhere", "said"), [(None, False), (0, False), (2, True)])
 def test_other_modes_and_when_chains_stop_are_said(n_elsewhere: int | None, said: bool) -> None:
     own = fit(0.7, cap=2.0, n_elsewhere=n_elsewhere, fixed_draws=said)
-    charge = censored(own, by_record=True, calibrated=False)
+    charge = censored(own, by_record=True)
     assert says(charge, "more than one mode") == said
     assert says(charge, "when chains stop does not depend on the data") == said
     assert says(charge, "when they stop depends on the data") == (not said)

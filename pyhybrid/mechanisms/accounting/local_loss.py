@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,26 +33,19 @@ def local_loss(
     without one, whose losses are those that a share of `delta` exceeds."""
     terms = LocalLoss(
         lipschitz=session.once(fit.bounds.by_record),
-        ranges=session.once(_risks(session, fit, "range")),
-        deviations=session.once(_risks(session, fit, "deviation")),
+        ranges=session.once(session.risks(fit, "range")),
+        deviations=session.once(session.risks(fit, "deviation")),
+        delta=delta,
     )
     if not refits:
         return terms
     unweighted = session.unweighted(draw_quantile=fit.bounds.draw_quantile)
-    sizes = session.once(_risks(session, unweighted, "size"))
+    sizes = session.once(session.risks(unweighted, "size"))
     chosen = candidates(terms.deviations, sizes, refits)
-    return LocalLoss(
-        lipschitz=terms.lipschitz,
-        ranges=terms.ranges,
-        deviations=terms.deviations,
+    return replace(
+        terms,
         refits=tuple(_without(session, fit, unweighted, fitted, unit, delta) for unit in chosen),
-        delta=delta,
     )
-
-
-def _risks(session: FitSession, fit: PosteriorFit, risk: str) -> FloatArray:
-    kept = np.flatnonzero(fit.bounds.kept_draws)
-    return session.risks_at(fit.draws, fit.alpha, risk, kept)
 
 
 def _without(

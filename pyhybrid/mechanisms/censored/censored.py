@@ -21,11 +21,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import (
-    UNCONFIRMED,
-    charge_of_censored_fit,
-    why_local,
-)
+from pyhybrid.mechanisms.accounting.charge import UNCONFIRMED, facts_of_fit, why_local
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
@@ -35,7 +31,8 @@ from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import PrivacyCharge, Spent
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, epsilon_of_bound
 from pyhybrid.privacy.log_lik import unit_terms
 from pyhybrid.privacy.refits import LocalLoss
 
@@ -280,23 +277,64 @@ class Censored(CappedMechanism):
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
-        """The cap is charged, strict or not."""
+        """The cap is charged, whatever the data: half the length of its interval for a draw, twice
+        that where a center gives terms either sign under `replace`.
+
+        Strict if weights and predictors are functions of single records. If they were computed from
+        the same database, or may have been (an unconfirmed reference), those of a neighbor differ,
+        which the cap does not bound: the charge stays local. So it does if the draws are not known
+        to come from the censored posterior: chains that have not converged, or other modes.
+        """
+        fit, bound, center = path.fit, session.bound, self.theta_ref
+        assert fit.cap is not None
         if self._unconfirmed:
             local = "the charge is asymptotic local, and a strict ledger refuses it"
             warnings.warn(UNCONFIRMED.format(local), stacklevel=2)
-        return charge_of_censored_fit(
-            self.name,
-            path.fit,
-            session.bound,
+        where = None if center is None else "given"
+        if center is not None and self.calibration is not None:
+            where = "public" if center.public else "reference"
+        above, half = bound.density_above_one or center is not None, fit.cap.span / 2
+        epsilon = epsilon_of_bound(
+            half,
             relation=self.relation,
+            density_above_one=above,
             safety_factor=self.safety_factor,
-            record_indexed=self.record_indexed,
-            calibrated=self.calibration is not None,
-            unit=self.unit,
-            unconfirmed=self._unconfirmed,
-            center=self._where_from(),
+            kind="strict",
+        )
+        charge = PrivacyCharge.strict(
+            mechanism=self.name,
+            epsilon=epsilon,
+            loss_range=epsilon,
+            relation=self.relation,
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
+            bound=half,
+            cap=fit.cap.above,
+            safety_factor=self.safety_factor,
+            density_above_one=above,
+            converged=fit.converged,
+            unit=self.unit,
+            facts={
+                **facts_of_fit(fit, bound),
+                "clipped": True,
+                "center": where,
+                "exact": None if fit.exact is None else fit.exact.grid.size,
+                "fixed_draws": fit.fixed_draws,
+                "excess": fit.cap.frozen is not None,
+                "unconfirmed": self._unconfirmed,
+                "by_record": self.record_indexed,
+                "other_reference": self.calibration is not None,
+                "modes": fit.n_elsewhere,
+            },
+        )
+        if self.why_local(bound) is None and fit.converged and not fit.n_elsewhere:
+            return charge
+        return replace(
+            charge,
+            kind=ASYMPTOTIC_LOCAL,
+            accounts={"pure": Spent(pure=charge.epsilon, rho_of_pure=None)},
+            n_draws=int(fit.bounds.kept_draws.size),
+            draw_quantile=fit.bounds.draw_quantile,
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
@@ -309,13 +347,6 @@ class Censored(CappedMechanism):
     @property
     def _unconfirmed(self) -> bool:
         return self.calibration is not None and not self.calibration.holds_no_released_record
-
-    def _where_from(self) -> str | None:
-        """Where the center came from, as `charge_of_censored_fit` takes it."""
-        center = self.theta_ref
-        if center is None or self.calibration is None:
-            return None if center is None else "given"
-        return "public" if center.public else "reference"
 
     def _cap(self, bound: BoundModel) -> Cap:
         """The clip of this release, record by record."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
@@ -23,21 +24,28 @@ from pyhybrid.core.checks import (
     check_finite,
     check_fraction,
 )
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import choose_draws, joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_alike, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import charge_of_fit, check_delta_of
+from pyhybrid.mechanisms.accounting.charge import check_delta_of, facts_of_fit, facts_of_loss
 from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import in_their_forms, read_in_forms
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.survey import to_approve, with_survey_weights
-from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, bound_of_epsilon, check_delta
+from pyhybrid.privacy.charge import Account, Gaussian, Lipschitz, PrivacyCharge, Range
+from pyhybrid.privacy.conversions import (
+    ASYMPTOTIC_LOCAL,
+    RELATIONS,
+    at_least,
+    bound_of_epsilon,
+    check_delta,
+    shown,
+)
 from pyhybrid.privacy.refits import ACCOUNTINGS, LocalLoss
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -332,17 +340,52 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         n_synthetic: int,
         n_draws_released: int,
     ) -> PrivacyCharge:
-        """Cost of releasing from `path`, local and asymptotic unless a mechanism is stricter."""
+        """Cost of releasing from `path`: local and asymptotic, by each accounting whose numbers are
+        finite; SamplingError if the one asked for is not."""
         assert loss is not None
-        return charge_of_fit(
-            self.name,
-            path.fit,
-            session,
-            loss=loss,
-            accounting=self.accounting,
-            delta=self.delta,
+        fit, bound = path.fit, session.bound
+        if not math.isfinite(fit.bounds.overall):
+            raise SamplingError(
+                "the Lipschitz bound must be finite: a record with a positive weight has a "
+                "likelihood of 0 under some draw; use a mechanism that gives such records weight 0"
+            )
+        delta = self.delta if self.accounting == "gaussian" else 0.0
+        check_delta_of(delta, session.n_units)
+
+        def safe(number: float) -> float:
+            return at_least(shown(self.safety_factor) * shown(number))
+
+        accounts: dict[str, Account] = {}
+        if math.isfinite(loss.change):
+            accounts["lipschitz"] = Lipschitz(
+                bound=safe(fit.bounds.overall),
+                change=safe(loss.change),
+                either_sign=bound.density_above_one,
+            )
+        if math.isfinite(loss.loss_range):
+            accounts["range"] = Range(loss_range=safe(loss.loss_range))
+        if math.isfinite(loss.mu):
+            accounts["gaussian"] = Gaussian(mu=safe(loss.mu))
+        if self.accounting not in accounts:
+            raise SamplingError(
+                "what leaves with a record must be finite at every draw: it is not in a refit "
+                "without one; use a mechanism that gives such records weight 0"
+            )
+        return PrivacyCharge(
+            mechanism=self.name,
+            kind=ASYMPTOTIC_LOCAL,
             relation=self.relation,
+            accounts=accounts,
+            accounting=self.accounting,
+            delta=delta,
+            bound=fit.bounds.overall,
+            n_draws=int(fit.bounds.kept_draws.size),
+            draw_quantile=fit.bounds.draw_quantile,
             safety_factor=self.safety_factor,
+            density_above_one=bound.density_above_one,
+            converged=fit.converged,
+            unit=session.unit,
+            facts={**facts_of_fit(fit, bound), **facts_of_loss(fit, session, loss)},
             n_synthetic=n_synthetic,
             n_draws_released=n_draws_released,
         )

@@ -124,10 +124,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         fit = self.unweighted(session)
         if self.risk == "size":
             return fit.bounds.by_record
-        kept = np.flatnonzero(fit.bounds.kept_draws)
-        risks = session.risks_at(fit.draws, fit.alpha, self.risk, kept)
         # Infinite where the record is unbounded in any draw, kept or not.
-        return np.where(np.isfinite(fit.bounds.by_record), risks, np.inf)
+        finite = np.isfinite(fit.bounds.by_record)
+        return np.where(finite, session.risks(fit, self.risk), np.inf)
 
     def _weights_of(self, f: Any) -> FloatArray:
         return weights_from_lipschitz(
