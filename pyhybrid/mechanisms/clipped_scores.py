@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.measures.survey import survey_weights
+from pyhybrid.mechanisms.accounting.charge import check_delta_of
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
 from pyhybrid.mechanisms.scored_records import (
     PARTS,
@@ -70,7 +72,6 @@ _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
-_DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -101,47 +102,34 @@ class ScoringFit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoredEstimate:
-    """A released estimate from a source; rows are drawn from it part by part."""
+    """A released estimate from a source; the rows of `n_synthetic` sets are drawn part by part."""
 
     mechanism: ClippedScores
     fit: ScoringFit
     bound: ScoredSource
-    record: ReleaseRecord
-    thetas: Sequence[FloatArray]
+    n_synthetic: int
+    random: Streams
 
-    @classmethod
-    def of(
-        cls,
-        mechanism: ClippedScores,
-        bound: ScoredSource,
-        fit: ScoringFit,
-        m: int,
-        random: Streams,
-    ) -> ScoredEstimate:
-        """With a draw for each of m sets."""
-        return cls(
-            mechanism=mechanism,
-            fit=fit,
-            bound=bound,
-            record=mechanism.record_of(fit, bound, bound.table, m, random),
-            thetas=[fit.draw(random.generator(f"set {place}")) for place in range(1, m + 1)],
-        )
+    @cached_property
+    def record(self) -> ReleaseRecord:
+        """Of all sets together."""
+        bound = self.bound
+        return self.mechanism.record_of(self.fit, bound, bound.table, self.n_synthetic, self.random)
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
-        fields = {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()}
         return {
-            "fit": fields,
+            "fit": {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()},
             "names": list(self.bound.public.names),
-            "n_synthetic": len(self.thetas),
-            "entropy": str(self.record.confidential.entropy),
+            "n_synthetic": self.n_synthetic,
+            "entropy": str(self.random.entropy),
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
         """The column of set `place`, from 1, beside these public columns."""
-        rng = random.generator("rows")
+        theta = self.fit.draw(self.random.generator(f"set {place}"))
         matrix = self.bound.design.recoded(without_outcome(public, self.mechanism.outcome))
-        return self.mechanism.replicate(matrix, self.thetas[place - 1], rng)
+        return self.mechanism.replicate(matrix, theta, random.generator("rows"))
 
 
 @dataclass(frozen=True)
@@ -249,7 +237,7 @@ class ClippedScores(NoiseMechanism):
         check_columns(df, (self.outcome, *read))
         public = without_outcome(df, self.outcome)
         design = read_design(self.model.formula, public, any_rank=True, one_value=True)
-        _refuse_all_records_terms(design, public)
+        _refuse_all_records_terms(design)
         unit = np.arange(len(df))
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
@@ -266,22 +254,13 @@ class ClippedScores(NoiseMechanism):
             unit=unit,
             weights=None if weights is None else weights / weights.mean(),
         )
-        self._check_delta(bound.n_units)
+        check_delta_of(self.delta, bound.n_units)
         return bound
 
-    def _check_delta(self, n_units: int) -> None:
-        if self.delta >= 1 / n_units:
-            raise InvalidInput(
-                f"delta must be below 1 / n = {1 / n_units:.1e}, n the number of records or "
-                f"units of privacy: found {self.delta:g}"
-            )
-
     def predicted_widths(self, df: pd.DataFrame) -> pd.DataFrame:
-        """How much wider intervals will be for privacy, before anything is spent.
-
-        From the predictors, n and epsilon alone, at a nominal point: column `width` has the ratio
-        of standard errors with and without privacy, one row for each coordinate.
-        """
+        """How much wider intervals will be for privacy, before anything is spent: the ratio of
+        standard errors with and without it (`width`), by coordinate, at a nominal point, from the
+        predictors, n and epsilon alone."""
         return self._widths(self.bind(df))
 
     def _widths(self, bound: ScoredTable | ScoredSource) -> pd.DataFrame:
@@ -293,23 +272,15 @@ class ClippedScores(NoiseMechanism):
         widths: pd.DataFrame = pd.DataFrame({"coordinate": bound.public.names, "width": width})
         return widths
 
-    def _median_width(self, bound: ScoredTable | ScoredSource) -> float:
-        return float(self._widths(bound)["width"].median())
-
     def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
         """Refuse, by public facts, a release whose intervals would say nothing."""
-        middle = self._median_width(bound)
-        if middle <= WIDEST:
-            return
-        larger = (replace(self, epsilon=self.epsilon * 2**k) for k in range(1, _DOUBLED))
-        enough = (other.epsilon for other in larger if other._median_width(bound) <= WIDEST)
-        epsilon = next(enough, None)
-        raise InvalidInput(
-            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
-            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
-            "wide as without privacy; take fewer predictors"
-            + ("" if epsilon is None else f", or an epsilon of {epsilon:g}")
-        )
+        middle = float(self._widths(bound)["width"].median())
+        if middle > WIDEST:
+            raise InvalidInput(
+                f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
+                f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times "
+                "as wide as without privacy; take fewer predictors, or a larger epsilon"
+            )
 
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
         """The same mechanism, which starts from the estimate of a public or earlier table.
@@ -511,8 +482,8 @@ class ClippedScores(NoiseMechanism):
                     "summed in parts, each as a unit of weight 1"
                 )
         bound = bind_source(self.model.formula, self.model, source)
-        _refuse_all_records_terms(bound.design, bound.table)
-        self._check_delta(bound.n_units)
+        _refuse_all_records_terms(bound.design)
+        check_delta_of(self.delta, bound.n_units)
         return bound
 
     def estimate(self, source: Source, n_synthetic: int) -> ScoredEstimate:
@@ -520,17 +491,24 @@ class ClippedScores(NoiseMechanism):
         bound, random = self.bind_source(source), streams()
         self._refuse_too_few(bound)
         fit = self.fit(bound, random)
-        return ScoredEstimate.of(self, bound, fit, n_synthetic, random)
+        return ScoredEstimate(
+            mechanism=self, fit=fit, bound=bound, n_synthetic=n_synthetic, random=random
+        )
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> ScoredEstimate:
         """Inverse of `ScoredEstimate.state`."""
-        random = streams(int(state["entropy"]))
         arrays = {name: np.array(value) for name, value in state["fit"].items() if name != "mus"}
         fit = ScoringFit(**arrays, mus=tuple(state["fit"]["mus"]))
         bound = self.bind_source(source)
         if list(bound.public.names) != state["names"]:
             raise SourceFailed("the table must be the one that was estimated from: it has changed")
-        return ScoredEstimate.of(self, bound, fit, state["n_synthetic"], random)
+        return ScoredEstimate(
+            mechanism=self,
+            fit=fit,
+            bound=bound,
+            n_synthetic=state["n_synthetic"],
+            random=streams(int(state["entropy"])),
+        )
 
     def replicate(
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
@@ -687,14 +665,10 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
     return matrix, coded
 
 
-def _refuse_all_records_terms(design: Design, public: pd.DataFrame) -> None:
+def _refuse_all_records_terms(design: Design) -> None:
     """A term such as scale(x) reads all records; with constants it reads its own."""
     if not design.data_dependent:
         return
     term = design.data_dependent[0]
-    hint = "write its constants (knots=c(...), levels=c(...), degree with raw=TRUE)"
-    name = term.removeprefix("scale(").removesuffix(")")
-    if term.startswith("scale(") and name in public.columns:
-        values = public[name].to_numpy(dtype=np.float64)
-        hint = f"write I(({name} - {values.mean():.6g}) / {values.std(ddof=1):.6g})"
+    hint = "write its constants (knots=c(...), levels=c(...), I((x - 40) / 10), raw=TRUE)"
     raise InvalidInput(f"formula terms must read one record at a time: {term} reads all; {hint}")

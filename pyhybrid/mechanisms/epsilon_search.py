@@ -36,10 +36,9 @@ _SMALLEST_STEP = 0.3  # of the charge, in one round
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
     """Result of `meet_epsilon`: the mechanism with the value found of its setting, and what a
-    release of it costs, at most the target. Made with the session's seed: a release under another
-    differs by Monte Carlo error. `tried` has the epsilon at fixed weights of all fits by value, in
-    order. The session holds the fits: ``mechanism.release_from(session, ...)`` needs no new one.
-    Confidential."""
+    release of it costs under the session's seed, at most the target. `tried` has the epsilon at
+    fixed weights of all fits by value, in order. The session holds the fits:
+    ``mechanism.release_from(session, ...)`` needs no new one. Confidential."""
 
     mechanism: PseudoPosteriorMechanism
     value: float
@@ -88,8 +87,6 @@ def meet_epsilon(
     Returns
     -------
     Solution
-        ``found.mechanism.release_from(found.session, n_synthetic=..., n_draws_released=...)``
-        releases from the fit that was found, at the epsilon stated.
 
     Raises
     ------
@@ -105,8 +102,9 @@ def meet_epsilon(
     target = check_positive(target_epsilon, "target_epsilon")
     within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
     check_positive(within, "tolerance")
-    draws = check_count(n_draws_released, "n_draws_released")
-    max_fits = check_count(max_fits, "max_fits")
+    draws, max_fits = (
+        check_count(n_draws_released, "n_draws_released"), check_count(max_fits, "max_fits"),
+    )  # fmt: skip
     if mechanism.setting is None:
         raise InvalidInput(
             "target_epsilon must be for a mechanism with a setting that is searched for: "
@@ -124,10 +122,10 @@ def meet_epsilon(
         path = candidate.fit(session)
         if not math.isfinite(path.fit.bounds.overall):
             return math.inf
-        charge = candidate.charge(session, path, candidate.loss(session, path, refits), 1, draws)
-        return charge.epsilon
+        loss = candidate.loss(session, path, refits)
+        return candidate.charge(session, path, loss, 1, draws).epsilon
 
-    search = Search(cost, mechanism.limits(session), f"{mechanism.setting}", max_fits)
+    search = Search(cost, mechanism.limits(session), mechanism.setting, max_fits)
     aim, goal, charged = target, target - within / 2, dict[float, float]()
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))

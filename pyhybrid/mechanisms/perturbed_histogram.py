@@ -114,11 +114,6 @@ class PerturbedHistogram(NoiseMechanism):
             object.__setattr__(self, "levels", ColumnDomain(levels=self.levels).levels)
             return
         check_bounds(self.lower, self.upper)
-        if self.n_bins is None or isinstance(self.n_bins, str):
-            raise InvalidInput(
-                f"n_bins must be a whole number: found {self.n_bins!r}; it is never read from the "
-                "data: give it, it is part of the guarantee"
-            )
         check_count(self.n_bins, "n_bins", at_least=2)
         check_decimals(self.decimals)
         if self.form_decimals is not None:

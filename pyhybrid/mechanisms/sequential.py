@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from pyhybrid.core.checks import check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
@@ -53,8 +52,6 @@ class SequentialSynthesis(Mechanism):
         One per column, in the order of synthesis, all of one relation. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
         values would shape what is released. A strict pseudo posterior must read neither.
-    allow_unlike : bool, default False
-        Compose strict charges with local ones; the whole is then stated as asymptotic local.
 
     Examples
     --------
@@ -67,11 +64,8 @@ class SequentialSynthesis(Mechanism):
     """
 
     mechanisms: Sequence[Step]
-    _: KW_ONLY
-    allow_unlike: bool = False
 
     def __post_init__(self) -> None:
-        check_flag(self.allow_unlike, "allow_unlike")
         if not isinstance(self.mechanisms, (list, tuple)) or not self.mechanisms:
             raise InvalidInput("mechanisms must be a list of at least one mechanism")
         for place, mechanism in enumerate(self.mechanisms, start=1):
@@ -114,12 +108,8 @@ class SequentialSynthesis(Mechanism):
     @property
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
-        return {
-            name: reason
-            for step in self.mechanisms
-            for name, reason in step.undecided.items()
-            if name not in self.synthesizes
-        }
+        reasons = {name: why for step in self.mechanisms for name, why in step.undecided.items()}
+        return {name: why for name, why in reasons.items() if name not in self.synthesizes}
 
     def describe(self) -> dict[str, Any]:
         """Public settings of all steps."""
@@ -141,8 +131,7 @@ class SequentialSynthesis(Mechanism):
             return self._joined(df, made, origin, streams(), warned=False)
         random = streams(options.seed)
         steps = self._opened(df, options, random)
-        if not self.allow_unlike:
-            _check_kinds(steps)
+        _check_kinds(steps)
         _check_order(steps)
         for mechanism, session in steps:  # before any fit
             mechanism.refuse(mechanism.opened(session), refits)
@@ -186,12 +175,12 @@ class SequentialSynthesis(Mechanism):
         last = next((part for part in parts if part.requested is not None), parts[-1])
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         exposed = {name: reason for part in parts for name, reason in part.exposed.items()}
-        if warned and not self.allow_unlike:
+        if warned:
             _warn_if_downgraded(parts)
         charge = compose_charges(
             [part.charge for part in parts],
             mechanism=self.name,
-            allow_unlike=warned or self.allow_unlike,
+            allow_unlike=warned,
         )
         record = ReleaseRecord(
             charge=charge,
@@ -226,8 +215,7 @@ def _check_kinds(steps: Opened) -> None:
     if any(strict) and not all(strict):
         raise InvalidInput(
             f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
-            f"{strict.index(False) + 1} is not; allow_unlike=True states the whole as asymptotic "
-            "local, the weaker of the two"
+            f"{strict.index(False) + 1} is not"
         )
 
 

@@ -143,17 +143,6 @@ def test_the_loss_is_within_the_span_and_near_it(
     assert 0.6 * span < loss <= span
 
 
-def test_a_center_computed_from_all_records_is_caught() -> None:
-    """The control: theta_ref from the same database loses more than the span."""
-
-    def own_center(y: np.ndarray) -> ExactPosterior:
-        mean = y.mean() + 0.1
-        reference = stats.nbinom.logpmf(y, 2, 2 / (2 + mean))
-        return posterior_of(y, Cap(below=0.25, above=0.25, reference=reference), GIVEN)
-
-    assert largest_loss(own_center, "remove") > 1.5 * 0.5
-
-
 def test_what_the_owner_sees_of_a_grid() -> None:
     wide = posterior_of(np.full(50, 4), Cap.of(50.0), {"log_mean": (-20, 20, 8)})
     fine = posterior_of(np.full(50, 4), Cap.of(50.0), {"log_mean": (1.0, 1.8, 60)})

@@ -254,20 +254,6 @@ def test_another_coding_of_predictors_is_refused() -> None:
     refuses("coded as in the calibration", made.weights, model.bind(table.assign(g=table["g"] + 1)))
 
 
-def test_a_better_mode_elsewhere_is_written_into_the_charge(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    higher = ModeCheck(n_chains=8, n_elsewhere=3, log_density_gap=-50.0)
-    monkeypatch.setattr("pyhybrid.mechanisms.censored.censored.look_for_modes", lambda *_: higher)
-    mechanism = ph.Censored(MODEL, epsilon=4)
-    fails(NotConverged, "missed the main mode", mechanism.fit, session)
-    with pytest.warns(UserWarning, match="missed the main mode"):
-        release = mechanism.release_from(replace(session, on_not_converged="warn"), n_synthetic=1,
-                                         n_draws_released=1)  # fmt: skip
-    assert not release.charge.converged
-    assert "HAS NOT CONVERGED" in release.statement
-
-
 @pytest.mark.parametrize(
     ("gap", "seen"),
     [(30.5, "nothing"), (30.0, "lower by 30.0"), (0.5, "lower by 0.5"), (0.0, "missed the main")],

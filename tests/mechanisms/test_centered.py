@@ -12,16 +12,14 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
-from pyhybrid.mechanisms.censored.censored import look_for_modes
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.reports.release import release_report
 from tests.monte_carlo import assert_near
-from tests.refusals import fails, refuses
+from tests.refusals import refuses
 
 pytestmark = [pytest.mark.samples, pytest.mark.usefixtures("opendp")]
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
@@ -324,25 +322,6 @@ def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
         centered.release(table, rule=hard, **options)
 
 
-def test_standardized_terms_about_a_center_need_a_quarter_of_the_warm_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Draws fixed beforehand, which allow one try, get the whole of it; so does no center."""
-    asked: list[int] = []
-
-    def sample(*_: Any, settings: SamplerSettings, **__: Any) -> Any:
-        asked.append(settings.warmup)
-        raise SamplingError("seen")
-
-    monkeypatch.setattr(EmbeddedEngine, "sample", sample)
-    table, model = counts(3, 40).assign(x=np.arange(40.0)), ph.Poisson("y ~ x")
-    fixed, center = SamplerSettings(max_draws=1000), {"beta": [0.7, 0.0]}
-    for own, settings in ((center, SamplerSettings()), (center, fixed), (None, SamplerSettings())):
-        censored = ph.Censored(model, epsilon=4, inner=ph.Unweighted(model), center=own)
-        fails(SamplingError, "seen", censored.release, table, engine="embedded", settings=settings)
-    assert asked == [250, 1000, 1000]
-
-
 @pytest.mark.parametrize(("center", "words"), [
     ({"beta": [1.0], "phi": 1.0}, "must have the parameters of the likelihood, beta"),
     ({"beta": [1.0, 2.0]}, "must have the shapes of the model's parameters"),
@@ -355,25 +334,3 @@ def test_centers_that_are_none_are_refused(center: Any, words: str) -> None:
         own.release(counts(3, 60), **OPTIONS)
 
     refuses(words, released)
-
-
-def test_rare_levels_are_kept_in_one_mode() -> None:
-    """Levels in an order, one of a hundredth: two modes without frozen rows (R-hat of 2). At
-    epsilon .3 a second mode is left even so, which four chains can miss together."""
-
-    def table(seed: int, n: int) -> pd.DataFrame:
-        rng = np.random.default_rng(seed)
-        x = rng.integers(0, 2, n)
-        return pd.DataFrame(
-            {"x": x, "y": np.searchsorted([-4.5, -0.5, 1.5], x + rng.logistic(size=n))}
-        )
-
-    model = ph.Ordinal("y ~ x", levels=(0, 1, 2, 3))
-    frozen = calibrate(model, table(2, 4000), epsilon=0.5, holds_no_released_record=True, **OPTIONS)
-    assert frozen.center.frozen is not None
-    session = open_session(model.bind(table(3, 20_000)), **OPTIONS)
-    fit = ph.Censored(calibration=frozen, check_modes=False).fit(session).fit
-    assert fit.converged
-    assert look_for_modes(session, fit).n_elsewhere == 0
-    found = fit.draws.flat("threshold")
-    assert (np.abs(found.mean(axis=0) - [-4.5, -0.5, 1.5]) < 5 * found.std(axis=0) + 0.3).all()

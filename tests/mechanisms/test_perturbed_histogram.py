@@ -12,7 +12,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms import perturbed_histogram
 from pyhybrid.releases.statement import not_covered
-from pyhybrid.reports.release import release_report
 from tests.refusals import refuses
 
 P_VALUE = 1e-6
@@ -153,31 +152,10 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> N
     assert len(answers) == 5
 
 
-@pytest.mark.samples
-def test_statement_and_reports_speak_of_a_histogram(table: pd.DataFrame) -> None:
-    release = mechanism().release(table, n_synthetic=2)
-    text = release.statement
-    for part in (
-        "epsilon = 1** for 2 synthetic data sets", "strict", "replace one record",
-        "a histogram with noise on its counts", "one noisy histogram",
-        "discrete Laplace of scale 2 / 1 on each count, from the OpenDP library", "n_bins = 20",
-    ):  # fmt: skip
-        assert part in text
-    for word in ("posterior", "Bayesian", "chains", "Convergence", "sampler", "seed was set"):
-        assert word not in text
-    page = release_report(release, table)
-    assert "Data against synthetic data: age" in page
-    for heading in ("By-record bounds", "Record weights", "Convergence"):
-        assert f">{heading}<" not in page
-    assert "OpenDP" in page
-    assert "noisy histogram" in release.statement
-
-
 @pytest.mark.parametrize(("changes", "message"), [
     ({"lower": None}, "give them, lower and upper"),
     ({"upper": "auto"}, "upper must be a finite number: found 'auto'"),
-    ({"n_bins": None}, "n_bins must be a whole number.*part of the guarantee"),
-    ({"n_bins": "auto"}, "n_bins must be a whole number.*part of the guarantee"),
+    ({"n_bins": None}, "n_bins must be a whole number"),
     ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
     ({"n_bins": 2.5}, "n_bins must be a whole number >= 2"),
     ({"lower": 100}, "lower must be below upper"), ({"column": 3}, "column must be the name"),

@@ -10,10 +10,8 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,35 +187,6 @@ def test_two_processes_that_compile_one_program(fake: Fake, tmp_path: Path) -> N
     assert len(told) == 1
     assert len(list((tmp_path / "cache" / "cmdstan").iterdir())) == 1
     assert list(fake.temporary.iterdir()) == []
-
-
-@pytest.mark.samples
-def test_a_clock_that_goes_back(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    ledger = ph.Ledger(tmp_path / "l", budget=9, kind="strict", relation="replace")
-    made = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=1)
-    compiled_program(PROGRAM)
-    ledger.add(made.release(counts()))
-    now = time.time
-    monkeypatch.setattr(time, "time", lambda: now() - 10**8)
-    os.utime(compiled_program(PROGRAM), (10**8, 10**8))
-    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
-    assert fake.builds == 1
-    content = made.release(counts())
-    monkeypatch.setattr("pyhybrid.releases.ledger.datetime", _Earlier)
-    ledger.add(content)
-    assert [entry.number for entry in ledger.entries] == [1, 2]
-    assert ledger.entries[1].time < ledger.entries[0].time
-    assert ledger.spent == 2
-    monkeypatch.setattr(time, "perf_counter", iter(np.arange(1e6, 0, -1.0)).__next__)
-    assert ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS).charge.epsilon > 0
-
-
-class _Earlier:
-    @staticmethod
-    def now(zone: Any) -> Any:
-        return datetime(2001, 1, 1, tzinfo=zone)
 
 
 @pytest.mark.samples

@@ -21,6 +21,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid import rbridge
+from pyhybrid.core import checks
 from pyhybrid.core.errors import PyhybridError, SamplingError, SaveFailed
 from pyhybrid.engines import SamplerSettings, StanProgram
 from pyhybrid.engines.base import without_values
@@ -35,6 +36,7 @@ from pyhybrid.running import files
 from pyhybrid.running.files import private_folder
 from tests.conftest import command, require, require_opendp
 from tests.engines.test_cmdstan import STORED, Fake
+from tests.fits import ANY_DRAWS
 
 CANARY, SEED, ROW = 7919, 918273645, 17
 SETTINGS = SamplerSettings(chains=2, warmup=200, draws=150)
@@ -198,6 +200,9 @@ def test_an_error_at_any_stage_leaves_nothing(
     assert found_in(places / "home", str(CANARY), str(SEED)) == []
 
 
+NAMED = pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8], "x": np.arange(12.0),
+                      "town": ["a", "b", f"x{CANARY}"] * 4})  # fmt: skip
+OTHER = NAMED.assign(town=["a", "b", "c"] * 4)
 REFUSED: dict[str, Callable[[], Any]] = {
     "poisson": lambda: ph.Poisson("visits ~ age").bind(people(CANARY + 0.5)),
     "negative binomial": lambda: ph.NegativeBinomial("visits ~ age").bind(people(-CANARY)),
@@ -236,14 +241,50 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ),
     "counts": lambda: ph.primitives.laplace_counts([CANARY], n_categories=3, epsilon=1),
     "responses": lambda: ph.primitives.randomized_response([True, CANARY], epsilon=1),
-}
+    "weights": lambda: checks.check_alpha([0.5, CANARY], 2),
+    "bounds": lambda: checks.check_nonnegative_vector([0.5, -CANARY], "f"),
+    "risk": lambda: ph.count_weights([0.2, CANARY]),
+    "a negative weight": lambda: _weighing(-CANARY),
+    "weights that are no numbers": lambda: _weighing(f"x{CANARY}"),
+    "levels of a set": lambda: ph.measures.utility_summary(OTHER, [NAMED]),
+    "levels of a calibration": lambda: ph.calibrate(
+        ph.Poisson("y ~ town"), NAMED, epsilon=4, n_draws=20, engine="embedded", rule=ANY_DRAWS,
+        settings=SETTINGS,
+    ).weights(ph.Poisson("y ~ town").bind(OTHER)),
+    "an analyst's model": lambda: ph.measures.model_utility(
+        NAMED, [NAMED], "y ~ x + float(town[2])"
+    ),
+    "terms of a set": lambda: ph.measures.model_utility(
+        NAMED, [NAMED[NAMED["town"] != f"x{CANARY}"]], "y ~ C(town)", model="ols"
+    ),
+    "outcome of the default": lambda: ph.models.DefaultModel("y ~ 1").bind(
+        NAMED.assign(y=[CANARY + 0.25, *NAMED["y"][1:]])
+    ),
+    "a level without a design": lambda: ph.Poisson("y ~ x:town + town:x").bind(
+        NAMED.assign(x=[np.inf] * 12)
+    ),
+}  # fmt: skip
+
+
+def _weighing(weight: Any) -> Any:
+    """A model with survey weights, one of which is wrong."""
+    table = people(3).assign(w=pd.Series([0.5] * 59 + [weight], dtype=object).to_numpy())
+    return ph.Unweighted(ph.Poisson("visits ~ 1"), design="w").bind(table)
 
 
 @pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.filterwarnings("ignore:.*did not converge")
 def test_what_is_refused_is_named_by_its_row_and_not_by_its_value(case: str) -> None:
     with pytest.raises(PyhybridError) as error:
         REFUSED[case]()
-    assert str(CANARY) not in str(error.value)
+    shown = "".join(traceback.format_exception_only(error.value)) + repr(error.value)
+    assert str(CANARY) not in shown
+
+
+def test_the_check_sees_a_value_in_a_message() -> None:
+    """The control: the search finds what pandas and numpy say."""
+    with pytest.raises(ValueError, match=str(CANARY)):
+        pd.Series([f"x{CANARY}"]).astype(float)
 
 
 STAN = """data { int<lower=0> n; vector[n] y; vector<lower=0, upper=1>[n] weights; }
@@ -462,18 +503,6 @@ def test_the_terminal_shows_no_seed_and_no_record(places: Path, capfd: Any) -> N
     shutil.rmtree("out")
 
 
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-def test_notes_on_a_table_are_not_published_with_its_text(places: Path) -> None:
-    """Of Parquet files pandas would keep them."""
-    table = people()
-    release = ph.Unweighted(MODEL).release(
-        table, engine="embedded", settings=SETTINGS, on_not_converged="warn"
-    )
-    table.attrs["secret"] = f"largest {CANARY}"
-    release.with_unsynthesized(table).save("out", file_format="parquet")
-    assert found_in(places / "work/out/public", str(CANARY)) == []
-
-
 WEIGHT = 34.11717
 
 
@@ -483,24 +512,6 @@ def surveyed() -> pd.DataFrame:
     table.loc["row 17", "w"] = WEIGHT
     table["home"] = table["home"].where(table["home"] != "home 8", f"home of {CANARY}")
     return table
-
-
-def _told(error: BaseException) -> str:
-    """All that an error shows: its text and that of what it came from."""
-    return "".join(traceback.format_exception_only(error)) + repr(error)
-
-
-@pytest.mark.parametrize("table", [
-    surveyed().assign(w=lambda t: t["w"].where(t["w"] != WEIGHT, -WEIGHT)),
-    surveyed().assign(w=lambda t: t["w"].astype(str)).replace({"w": {"0.5": f"x{CANARY}"}}),
-    surveyed().assign(w=lambda t: 50 * t["w"]),
-], ids=["negative", "no numbers", "not normalized"])  # fmt: skip
-def test_a_refused_design_names_no_value(table: pd.DataFrame) -> None:
-    with pytest.raises(PyhybridError) as caught:
-        ph.Unweighted(ph.Poisson("visits ~ 1"), design="w").bind(table)
-    assert str(CANARY) not in _told(caught.value)
-    assert str(WEIGHT) not in _told(caught.value)
-    assert f"{CANARY}" in table.to_csv(), "the control: the search finds what is there"
 
 
 @pytest.mark.filterwarnings("ignore:.*did not converge")
