@@ -114,7 +114,8 @@ class ScoredEstimate:
     def record(self) -> ReleaseRecord:
         """Of all sets together."""
         bound = self.bound
-        return self.mechanism.record_of(self.fit, bound, bound.table, self.n_synthetic, self.random)
+        public, m = bound.sample.table, self.n_synthetic
+        return self.mechanism.record_of(self.fit, bound, public, m, self.random)
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
@@ -370,13 +371,11 @@ class ClippedScores(NoiseMechanism):
         self, bound: ScoredTable | ScoredSource, theta: FloatArray, mu: float, random: Streams
     ) -> ScoringDesign:
         """I, G, b and C of a round, from outcomes simulated at theta."""
-        rng, n = random.generator("simulated outcomes"), bound.n_units
-        kept = np.arange(len(bound.unit))
-        if kept.size > _ROWS:
-            units = rng.permutation(n)[: max(1, round(_ROWS * n / kept.size))]
-            kept = np.flatnonzero(np.isin(bound.unit, units))
-        part = bound.public_rows(kept)
-        repeats = max(1, -(-_SIMULATED // kept.size))
+        rng, n, part = random.generator("simulated outcomes"), bound.n_units, bound.sample
+        if part.n_records > _ROWS:
+            units = rng.permutation(n)[: max(1, round(_ROWS * n / part.n_records))]
+            part = part.public_rows(np.flatnonzero(np.isin(part.unit, units)))
+        repeats = max(1, -(-_SIMULATED // part.n_records))
         drawn = [
             part.public.scores(theta, part.public.simulate(theta, rng)) for _ in range(repeats)
         ]

@@ -103,19 +103,16 @@ class Mechanism(ABC):
         n_draws_released : int, optional
             Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
             vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
-            at the price of one: simulating from a released draw is post-processing). Of a
-            `PerturbedHistogram` its noisy histograms, 1 by default; of `NoisyMarginals` 1, the
-            times that tables are measured: any number of sets costs what one costs.
+            at its price). Of a `PerturbedHistogram` its noisy histograms, 1 by default; of
+            `NoisyMarginals` and `ClippedScores` any number of sets costs what one costs.
         seed, engine, settings, rule, on_not_converged, progress
             See `pyhybrid.fitting.session.FitOptions`. A mechanism of noise refuses all but
             `progress`: it fits no model, and takes its noise from the operating system.
         refits : int, default 10
             Of a local release, how many full refits without a record, or unit, are made to see what
             it tells: half of them without those of largest deviation, half without those that
-            would have it under weights of 1. All is computed anew, weights too, and the largest
-            loss is charged. An even number; 0 takes the weights as fixed, as the papers do, and
-            the charge says so. Each costs all fits of a release, from where these are. Strict
-            mechanisms make none.
+            would have it under weights of 1; the largest loss is charged. An even number; 0 takes
+            the weights as fixed, as the papers do, and the charge says so.
 
         Returns
         -------

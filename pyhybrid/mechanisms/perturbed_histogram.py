@@ -44,11 +44,9 @@ class PerturbedHistogram(NoiseMechanism):
     normalized to probabilities. A synthetic value is a level drawn with them, or uniform within
     such a bin. Only the counts read the data: all that follows is post-processing.
 
-    The guarantee is strict: it holds for every database of the stated range or levels, at any n,
-    without a sampler. n is public; type and decimals of what is released are declared. Under
-    ``replace`` a record lowers one count by 1 and raises another, a sensitivity of 2; under
-    ``remove`` it is 1, and the noise half as large. Each column is drawn by itself: its
-    associations with other columns are lost.
+    The guarantee is strict, without a sampler. n is public; type and decimals of what is released
+    are declared. Under ``remove`` the sensitivity is 1 and not 2. Associations with other columns
+    are lost.
 
     Parameters
     ----------
@@ -221,17 +219,16 @@ class PerturbedHistogram(NoiseMechanism):
 
     def _noisy_shares(self, place: IntArray) -> FloatArray:
         """Probabilities of the cells, shape (B,); the only step that looks at the data."""
-        n_cells = self.domain.n_cells
-        noisy = laplace_counts(
-            place, n_categories=n_cells, epsilon=self._epsilon_of_a_row, relation=self.relation
-        )
-        return perturbed_probabilities(noisy.value, np.zeros(n_cells))
+        n, epsilon = self.domain.n_cells, self._epsilon_of_a_row
+        noisy = laplace_counts(place, n_categories=n, epsilon=epsilon, relation=self.relation)
+        return perturbed_probabilities(noisy.value, np.zeros(n))
 
     def _charge(self, m: int, n_draws_released: int) -> PrivacyCharge:
         fixed, form = "levels were", "the declared levels, in a type that is no function of data."
         if self.levels is None:
-            fixed, decimals = "range and the number of bins were", self.form_decimals
+            decimals = self.form_decimals
             numbers = "real" if decimals is None else f"of {decimals} decimals"
+            fixed = "range and the number of bins were"
             form = f"numbers, {numbers}: declared, and not read from the column."
         return PrivacyCharge.strict(
             mechanism=self.name,

@@ -68,6 +68,11 @@ class ScoredTable:
     weights: FloatArray | None
 
     @property
+    def sample(self) -> ScoredTable:
+        """Records whose predictors stand for all: these."""
+        return self
+
+    @property
     def n_records(self) -> int:
         """Number of records."""
         return len(self.unit)
@@ -142,12 +147,8 @@ class ScoredSource:
     ----------
     source : Source
     model : Model
-    table : DataFrame, shape (k, ...)
-        Predictors of a sample of the records.
-    public : Scoring
-        The model at these.
-    design : Design
-        How predictors are coded.
+    sample : ScoredTable
+        Predictors of a sample of the records, without outcomes.
     n_units : int
         Number of records.
     checksums : set of int
@@ -156,34 +157,24 @@ class ScoredSource:
 
     source: Source
     model: Any
-    table: pd.DataFrame
-    public: Scoring
-    design: Design
+    sample: ScoredTable
     n_units: int
-    weights: None = None
     checksums: set[int] = field(default_factory=set)
 
     @property
     def n_records(self) -> int:
-        """Number of records."""
+        """Number of records, each a unit."""
         return self.n_units
 
     @property
-    def unit(self) -> npt.NDArray[np.intp]:
-        """Of the sample, whose records stand for all: each is one, from 0, shape (k,)."""
-        return np.arange(len(self.table))
+    def public(self) -> Scoring:
+        """The model at the sample."""
+        return self.sample.public
 
-    def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredSource:
-        """What is public of a sample of the sample: of all of it."""
-        return self
-
-    def weighted(self, values: FloatArray) -> FloatArray:
-        """Values (k, d): a source has no survey weights."""
-        return values
-
-    def by_unit(self, values: FloatArray) -> FloatArray:
-        """Values (k, d), 0 where they are not finite."""
-        return finite_rows(values)
+    @property
+    def design(self) -> Design:
+        """How predictors are coded."""
+        return self.sample.design
 
     def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
         """Outcomes in each bin, in parts of one, from a pass over all records."""
@@ -216,14 +207,17 @@ def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
     coded = pd.concat([sample, *_beside(source, sample)], ignore_index=True)
     design = read_design(formula, _with_outcome(coded, outcome), any_rank=True, one_value=True)
     sampled = design.recoded(_with_outcome(sample, outcome))
-    return ScoredSource(
-        source=source,
-        model=model,
+    scoring = model.scoring(sampled)
+    records = ScoredTable(
         table=sample,
-        public=model.scoring(sampled),
+        scoring=scoring,
+        public=scoring,
+        outcome=np.full(len(sample), np.nan),
         design=design,
-        n_units=n,
+        unit=np.arange(len(sample)),
+        weights=None,
     )
+    return ScoredSource(source=source, model=model, sample=records, n_units=n)
 
 
 def without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:

@@ -228,28 +228,27 @@ def _check_order(steps: Opened) -> None:
         for name in session.bound.synthesized
     }
     for place, (mechanism, session) in enumerate(steps, start=1):
-        for column in session.bound.predictors:
-            where = step_of.get(column, place)
-            if where > place:
+        strict = mechanism.why_local(session.bound) is None
+        used = [("", name) for name in session.bound.predictors]
+        used += [(what, name) for what, names in mechanism.reads().items() for name in names]
+        for what, name in used:
+            where = step_of.get(name, 0 if what else place)
+            if not what and where > place:
                 raise InvalidInput(
-                    f"step {place} must not read {column!r}, which is synthesized later (step "
-                    f"{where}): its true values would shape what is released; change the order "
-                    "of the steps"
+                    f"step {place} must not read {name!r}, which is synthesized later (step "
+                    f"{where}): its true values would shape what is released; change the order"
                 )
-            if where < place and mechanism.why_local(session.bound) is None:
+            if not what and where < place and strict:
                 raise InvalidInput(
-                    f"step {place} must not read {column!r}, which is synthesized in step "
-                    f"{where}: it is strict and would be coded by true values; take "
-                    "ClippedScores for all steps, which are coded by synthetic ones"
+                    f"step {place} must not read {name!r}, which is synthesized in step {where}: "
+                    "it is strict and would be coded by true values; take ClippedScores for all "
+                    "steps, which are coded by synthetic ones"
                 )
-        for what, columns in mechanism.reads().items():
-            for column in columns:
-                where = step_of.get(column, 0)
-                if where >= place or (where and what == "unit"):
-                    raise InvalidInput(
-                        f"step {place} must not take {column!r} as {what}, which is synthesized in "
-                        f"step {where}: its true values would shape what is released"
-                    )
+            if what and (where >= place or (where and what == "unit")):
+                raise InvalidInput(
+                    f"step {place} must not take {name!r} as {what}, which is synthesized in step "
+                    f"{where}: its true values would shape what is released"
+                )
 
 
 def _warn_if_downgraded(parts: Sequence[ReleaseRecord]) -> None:

@@ -155,7 +155,7 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> N
 @pytest.mark.parametrize(("changes", "message"), [
     ({"lower": None}, "give them, lower and upper"),
     ({"upper": "auto"}, "upper must be a finite number: found 'auto'"),
-    ({"n_bins": None}, "n_bins must be a whole number"),
+    ({"n_bins": None}, "n_bins must be a finite number"),
     ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
     ({"n_bins": 2.5}, "n_bins must be a whole number >= 2"),
     ({"lower": 100}, "lower must be below upper"), ({"column": 3}, "column must be the name"),

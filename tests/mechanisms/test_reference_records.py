@@ -73,20 +73,6 @@ def test_without_the_owners_word_nothing_is_strict(
 
 
 @pytest.mark.samples
-def test_a_step_without_the_word_is_not_composed_as_strict() -> None:
-    """Before anything is fitted: weights of 1 are strict, the calibration is not."""
-    first = ph.Poisson("y ~ 1")
-    table = survey(1)[["y", "x"]].assign(z=survey(2)["y"])
-    own = ph.calibrate(ph.Poisson("z ~ y"), table, epsilon=6, n_draws=20, **OPTIONS)
-    steps = [
-        ph.Censored(first, epsilon=6, inner=ph.Unweighted(first), check_modes=False),
-        ph.Censored(calibration=own, check_modes=False),
-    ]
-    with pytest.raises(InvalidInput, match="step 1 is strict, step 2 is not"):
-        ph.SequentialSynthesis(steps).release(table, **OPTIONS)
-
-
-@pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the owner has not confirmed")
 def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)

@@ -235,16 +235,6 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
 
 
 @pytest.mark.samples
-def test_ten_thousand_columns(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    wide = pd.DataFrame(rng.integers(0, 9, (20, 10_000)), columns=[f"c{i}" for i in range(10_000)])
-    made = ph.Unweighted(ph.Poisson("c0 ~ c1")).release(wide, **OPTIONS)
-    pd.testing.assert_frame_equal(made.synthetic[0].drop(columns="c0"), wide.drop(columns="c0"))
-    made.save(tmp_path / "out", report=False)
-    assert ph.Release.load(tmp_path / "out").synthetic[0].equals(made.synthetic[0])
-
-
-@pytest.mark.samples
 def test_ten_thousand_levels(tmp_path: Path) -> None:
     n = 10_000
     table = counts(n).assign(g=pd.Categorical([f"level {i}" for i in range(n)]))

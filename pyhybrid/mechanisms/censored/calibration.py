@@ -168,18 +168,15 @@ class Calibration:
         """Compare the records of `bound` with the reference."""
         f = self.lipschitz(bound)
         alpha = self._weights_of(f)
-        met = np.zeros(f.size, dtype=bool)
+        weighted = alpha * np.where(alpha > 0, f, 0)
         if self.center is not None:
             moved = bound.log_lik(self.draws).less(self.center.log_lik(bound))
-            f_moved = bounds_of(moved, alpha).by_record
-            np.greater(f_moved, self.cap, out=met)
-        else:
-            np.greater(alpha * np.where(alpha > 0, f, 0), self.cap, out=met)
+            weighted = bounds_of(moved, alpha).by_record
         outside = (f < self.lowest) | (f > self.highest)
         return Drift(
             share_outside=float(np.mean(outside)),
             censored_then=self.censored,
-            censored_now=float(np.mean(met)),
+            censored_now=float(np.mean(weighted > self.cap)),
             distance=None if self.center is None else self._distance(self.center, bound),
             region=None if self.center is None else self.center.region,
         )
@@ -268,19 +265,6 @@ class Calibration:
         return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
-def _check_call(model: Any, cap: float | None, epsilon: float | None) -> None:
-    if not hasattr(model, "bind"):
-        raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
-        )
-    if (cap is None) == (epsilon is None):
-        raise InvalidInput(
-            "exactly one of cap and epsilon must be given, e.g. "
-            "ph.calibrate(model, last_year, epsilon=1)"
-        )
-
-
 @bar_in_notebooks
 def calibrate(
     model: Model,
@@ -335,13 +319,24 @@ def calibrate(
         `pyhybrid.fitting.session.FitOptions`.
 
     """
-    _check_call(model, cap, epsilon)
+    if not hasattr(model, "bind"):
+        raise InvalidInput(
+            "model must come first, then the reference's records: found "
+            f"{type(model).__name__} first"
+        )
+    if (cap is None) == (epsilon is None):
+        raise InvalidInput("exactly one of cap and epsilon must be given, e.g. epsilon=1")
     check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
     records = reference_data
     if isinstance(records, Release):
-        records, public, holds_no_released_record = _released_set(records), True, True
+        if records.charge.kind != STRICT:
+            raise InvalidInput(
+                "a release that a calibration is made from must be strict: this one is "
+                f"{records.charge.kind}"
+            )
+        records, public, holds_no_released_record = records.synthetic[0], True, True
     try:
         bound = model.bind(read_in_forms(records, forms_of(model, records)))
     except InvalidInput as error:
@@ -394,16 +389,6 @@ def calibrate(
         rng = session.streams.generator("frozen rows of the reference")
         made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
     return replace(made, censored=made.drift(bound).censored_now)
-
-
-def _released_set(release: Release) -> pd.DataFrame:
-    """The first synthetic set of a strict release, which is public."""
-    if release.charge.kind != STRICT:
-        raise InvalidInput(
-            "a release that a calibration is made from must be strict: this one is "
-            f"{release.charge.kind}"
-        )
-    return release.synthetic[0]
 
 
 def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:

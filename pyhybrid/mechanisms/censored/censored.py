@@ -212,22 +212,21 @@ class Censored(CappedMechanism):
         if self.check_modes:
             assert fit.diagnostics is not None
             modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
-            if modes.n_elsewhere and not modes.log_density_gap > _NEGLIGIBLE_GAP:
-                gap = modes.log_density_gap
+            gap = modes.log_density_gap
+            if modes.n_elsewhere and not gap > _NEGLIGIBLE_GAP:
                 message = (
                     f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended "
                     "in another mode of the censored posterior, its log-likelihood "
                     f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
                 )
-                if not modes.log_density_gap > 0:
+                if not gap > 0:
                     message += (
                         ": the fit may have missed the main mode; raise epsilon, give more "
-                        "warm-up, or on_not_converged='warn' to release anyway with that in "
-                        "the charge"
+                        "warm-up, or on_not_converged='warn' to release anyway"
                     )
                     if session.on_not_converged == "raise":
                         raise NotConverged(message)
-                    problems = (*fit.diagnostics.problems, message)
+                    problems = (*problems, message)
                 warnings.warn(message, stacklevel=2)
             seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
             fit = replace(fit, diagnostics=seen)
@@ -372,10 +371,10 @@ class Censored(CappedMechanism):
         if form is None or unit is not None:
             if not wanted:
                 return None
-            why = "without a unit" if form is not None else "an intercept alone"
             raise InvalidInput(
-                "exact sampling needs a model whose parameters lie on a grid, and single records "
-                f"({why}): take sampling='chains' for {self.model.name}"
+                "exact sampling needs a model whose parameters lie on a grid (an intercept alone) "
+                "and single records: take sampling='chains' for "
+                f"{self.model.name}"
             )
         if self.grid is None and center is not None:
             within = center.grid(form)
@@ -446,16 +445,16 @@ def _log_lik(
     chosen = positions[
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
-    below, above, center = np.inf, np.inf, None
-    if fit.cap is not None:
-        below, above, center = fit.cap.below, fit.cap.above, fit.cap.reference
-    log_lik = session.bound.log_lik(draws).at(chosen)
+    cap, log_lik = fit.cap, session.bound.log_lik(draws).at(chosen)
+    below, above, center = (
+        (np.inf, np.inf, None) if cap is None else (cap.below, cap.above, cap.reference)
+    )
     if session.units is None:
         excess, beyond = None, np.zeros(chosen.size)
-        if fit.cap is not None and fit.cap.frozen is not None:
+        if cap is not None and cap.frozen is not None:
             assert isinstance(session.bound, BoundRegression)
-            frozen = session.bound.frozen_log_lik(fit.cap.frozen, draws).at(chosen)
-            excess, beyond = fit.cap.excess(frozen), fit.cap.beyond(frozen)
+            frozen = session.bound.frozen_log_lik(cap.frozen, draws).at(chosen)
+            excess, beyond = cap.excess(frozen), cap.beyond(frozen)
         total = log_lik.clipped_total(fit.alpha, below, above, center, excess)
         return float((total - beyond).mean())
     terms = log_lik if center is None else log_lik.less(center)

@@ -121,10 +121,10 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
                 f"reweighting must be True, False or a Reweighting: found {self.reweighting!r}"
             )
 
-        if self.unit is not None and not isinstance(self.unit, str):
-            raise InvalidInput(f"unit must be the name of a column: found {self.unit!r}")
-        if self.design is not None and not isinstance(self.design, str):
-            raise InvalidInput(f"design must be the name of a column: found {self.design!r}")
+        for name in ("unit", "design"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidInput(f"{name} must be the name of a column: found {value!r}")
 
     def private_settings(self) -> dict[str, Any]:
         """Settings that are confidential: not published, but part of what names the streams."""
@@ -230,11 +230,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         n_draws_released: int,
         refits: int = REFITS,
     ) -> Release:
-        """Release from the data and fits of `session`; see `release`.
-
-        Each release from one session takes draws of theta that none before it took, and random
-        numbers of its own: their charges add.
-        """
+        """Release from the data and fits of `session`; see `release`. Each takes draws of theta
+        that none before it took, and random numbers of its own: their charges add."""
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         made = self.make(session, m, n_draws_released, refits)
@@ -287,14 +284,12 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         check_count(refits, "refits", at_least=0)
         if refits % 2:
             raise InvalidInput(f"refits must be even, half of them of each kind: found {refits}")
-        alone = sole_informants_of(session) if refits else []
-        if alone:
-            first = alone[0]
+        for one in sole_informants_of(session) if refits else ():
             raise InvalidInput(
-                f"{first.whose} nearly alone informs a coefficient ({first.column}: a share of "
-                f"{first.share:.2f} of its information, the most is .30), so that no refit tells "
-                f"what it costs: drop or merge {first.column}, leave the record out, or take "
-                f"ClippedScores ({len(alone)} found)"
+                f"{one.whose} nearly alone informs a coefficient ({one.column}: a share of "
+                f"{one.share:.2f} of its information, the most is .30), so that no refit tells "
+                f"what it costs: drop or merge {one.column}, leave the record out, or take "
+                "ClippedScores"
             )
 
     def fit(self, session: FitSession, like: Reweighted | None = None) -> Reweighted:

@@ -252,12 +252,11 @@ class ScalarWeighted(PseudoPosteriorMechanism):
             raise SamplingError("a scalar weight needs a finite unweighted bound: it is infinite")
         return scalar_weights(
             session.bound.n,
-            target_bound=self._bound(session.bound.density_above_one),
+            target_bound=self.bound_of(
+                self.target_bound, self.target_epsilon, session.bound.density_above_one
+            ),
             unweighted_bound=unweighted,
         )
-
-    def _bound(self, density_above_one: bool) -> float:
-        return self.bound_of(self.target_bound, self.target_epsilon, density_above_one)
 
     def at(self, value: float) -> ScalarWeighted:
         """With this target in the place of the one that it has."""
@@ -293,14 +292,15 @@ class CappedMechanism(PseudoPosteriorMechanism):
         for name in ("cap", "epsilon"):
             if getattr(self, name) is not None:
                 check_positive(getattr(self, name), name)
-        if self.inner is not None and (
-            self.inner.model != self.model or self.inner.design != self.design
-        ):
+        inner = self.inner
+        if inner is None:
+            return
+        if inner.model != self.model or inner.design != self.design:
             raise InvalidInput("inner must be a mechanism over the same model and design")
-        if self.inner is not None and self.inner.unit != self.unit:
+        if inner.unit != self.unit:
             raise InvalidInput(
-                f"inner must have the unit of privacy of {self.name}: found {self.inner.unit!r} "
-                f"and {self.unit!r}; give unit= to both"
+                f"inner must have the unit of privacy of {self.name}: found {inner.unit!r} and "
+                f"{self.unit!r}; give unit= to both"
             )
 
     def private_settings(self) -> dict[str, Any]:
