@@ -303,7 +303,15 @@ class Ledger:
                             f"{self.path}: it was changed since; release anew"
                         )
                     return entry
-            self._check_random_numbers(made_with, entries)
+            for entry in entries if made_with else ():
+                earlier = entry.made_with
+                if earlier.get("seed") == made_with["seed"] and earlier != made_with:
+                    raise InvalidInput(
+                        f"releases in ledger {self.path} must have random numbers of their own: "
+                        f"this one shares those of entry {entry.number}, another mechanism's of "
+                        "the same session or seed, and epsilons add only where they are "
+                        "independent; release it anew, without a seed"
+                    )
             self._check(charge, entries)
             fields: dict[str, Any] = {
                 "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -324,20 +332,6 @@ class Ledger:
             name: hmac.new(self._key.encode(), text.encode(), hashlib.sha256).hexdigest()
             for name, text in {"seed": str(release.entropy), "settings": settings}.items()
         }
-
-    def _check_random_numbers(
-        self, made_with: Mapping[str, str], entries: Sequence[LedgerEntry]
-    ) -> None:
-        """Epsilons add for random numbers that are independent; fits of one seed share theirs."""
-        for entry in entries if made_with else ():
-            earlier = entry.made_with
-            if earlier.get("seed") == made_with["seed"] and earlier != made_with:
-                raise InvalidInput(
-                    f"releases in ledger {self.path} must have random numbers of their own: this "
-                    f"one shares those of entry {entry.number}, another mechanism's of the same "
-                    "session or seed, and epsilons add only where they are independent; release "
-                    "it anew, without a seed"
-                )
 
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
         charged, expected = (charge.kind, charge.relation), (self.kind, self.relation)
@@ -362,7 +356,7 @@ class Ledger:
             raise InvalidInput(
                 f"charges in ledger {self.path} must be counted at its delta, "
                 f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
-                "accounting='range' where the ledger has none, or start another file"
+                "or start another file"
             )
         before, cost = self._spent_on(entries), self._spent_on(entries, charge.spent)
         if Decimal(repr(cost)) > Decimal(repr(self.budget)):

@@ -46,6 +46,8 @@ MECHANISMS: dict[str, Any] = {
     "LW re-weighted": ph.LipschitzWeighted(MODEL, reweighting=True),
     "Unweighted by person": ph.Unweighted(MODEL, unit="person"),
     "LW by person": ph.LipschitzWeighted(MODEL, unit="person"),
+    "CW by person": ph.CountWeighted(MODEL, unit="person"),
+    "Truncated by person": ph.Truncated(MODEL, cap=9, unit="person"),
 }
 
 
@@ -72,6 +74,8 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
     terms = release.confidential.alpha * log_lik_of(release.fit.draws)
     if mechanism.unit is not None:
         codes, levels = pd.factorize(counts()[mechanism.unit])
+        weights = pd.Series(release.confidential.alpha).groupby(codes)
+        assert (weights.nunique() == 1).all(), "one weight for all rows of a person"
         terms = np.stack([terms[:, codes == k].sum(axis=1) for k in range(len(levels))], axis=1)
     np.testing.assert_allclose(loss.lipschitz, np.abs(terms).max(axis=0), rtol=1e-9)
     np.testing.assert_allclose(loss.ranges, np.ptp(terms, axis=0), rtol=1e-9, atol=1e-9)

@@ -184,21 +184,6 @@ def test_the_excess_is_what_clipping_took(poisson: Calibration) -> None:
                                atol=1e-12)  # fmt: skip
 
 
-def test_drift_says_how_far_the_truth_is() -> None:
-    """Against a fit of the new records, for a truth near the center and one outside the region."""
-    table = counts(2, 1500)
-    frozen = calibrate(NB, table, epsilon=1, n_draws=400, region=6, holds_no_released_record=True,
-                       **OPTIONS)  # fmt: skip
-    for mean, outside in ((3.0, False), (4.5, True)):
-        new = NB.bind(counts(3, 3000, mean=mean))
-        drift = frozen.drift(new)
-        own = open_session(new, **OPTIONS).unweighted().draws.flat("beta").mean()
-        away = abs(own - frozen.center.parameters["beta"][0]) / frozen.center.sd["log_mean"]
-        assert drift.distance is not None
-        assert drift.outside == outside
-        assert 0.5 * away - 1 < drift.distance < 2 * away + 2
-
-
 def test_chains_agree_with_the_grid() -> None:
     """The same centered posterior by both, for every model that has a grid."""
     rng = np.random.default_rng(4)

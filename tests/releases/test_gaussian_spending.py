@@ -77,21 +77,6 @@ def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
     refuses("at one delta: found 1e-08, 1e-06", compose, [charge(), charge(delta=1e-8)])
 
 
-def test_a_ledger_of_an_earlier_version_has_no_delta_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyhybrid.releases import ledger as module
-
-    monkeypatch.setattr(module, "_DELTA", None)
-    ph.Ledger(tmp_path / "old", budget=50, **TERMS)
-    monkeypatch.undo()
-    old = ph.Ledger(tmp_path / "old")
-    assert old.delta is None
-    old.add(answer(charge(accounting="lipschitz")))
-    assert old.spent == 40.0
-    refuses("accounting='range' where the ledger has none", old.add, answer(charge()))
-
-
 def test_statement_and_public_charge(tmp_path: Path) -> None:
     """All three numbers in words; range and bound stay with the owner."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(20, 300)})

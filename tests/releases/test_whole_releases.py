@@ -1,7 +1,6 @@
 """A sequence is released as a whole, at the charge of all its columns."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,16 +46,3 @@ def test_a_step_of_a_sequence_is_not_saved(
         refuses("a whole release: this is the step of", ledger.add, step)
     assert ledger.entries == ()
     assert [path.name for path in tmp_path.iterdir()] == ["l"]
-
-
-def test_text_of_other_columns_comes_back(tmp_path: Path) -> None:
-    release = ph.Unweighted(ph.Poisson("visits ~ 1")).release(people(), **OPTIONS)
-    restored = release.with_unsynthesized(people().astype(str))
-    ledger = local_ledger(tmp_path / "l")
-    ledger.add(release)
-    restored.save(tmp_path / "out", ledger=ledger, report=False)
-    assert len(ledger.entries) == 1, "it is the same release"
-    with pytest.raises(InvalidInput, match="no columns but those of the release: 'wealth'"):
-        release.with_unsynthesized(people().assign(wealth=1.0))
-    fewer: Any = release.with_unsynthesized(people().drop(columns="income"))
-    assert "income" not in fewer.synthetic[0]

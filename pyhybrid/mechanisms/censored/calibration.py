@@ -44,7 +44,6 @@ from pyhybrid.mechanisms.censored.center import (
 )
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
-from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.registry import described_model
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
@@ -53,32 +52,19 @@ from pyhybrid.releases.folder import read_names
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import folder_aside, whole_only
 
-_FEWEST_FOR_VARIANCE = 20
 _VERSION = 2
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How a new database differs from the reference. Confidential.
-
-    Shares of records whose f lies outside the reference's extremes, and that meet the cap under the
-    frozen draws, in the reference and now; and the distance from theta_ref to where the likelihood
-    of the new records is largest, roughly, in posterior standard deviations of the reference (None
-    without a center). A reference of the same population is about sqrt(K) away, K parameters;
-    beyond the center's `region` the truth is outside of where draws are made.
-    """
+    """How a new database differs from the reference, confidential: shares of records whose f lies
+    outside the reference's extremes, and that meet the cap under the frozen draws, in the reference
+    and now."""
 
     share_outside: float
     censored_then: float
     censored_now: float
-    distance: float | None = None
-    region: float | None = None
-
-    @property
-    def outside(self) -> bool:
-        """True if the new records' parameters lie beyond the region."""
-        return self.distance is not None and self.region is not None and self.distance > self.region
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -177,23 +163,7 @@ class Calibration:
             share_outside=float(np.mean(outside)),
             censored_then=self.censored,
             censored_now=float(np.mean(weighted > self.cap)),
-            distance=None if self.center is None else self._distance(self.center, bound),
-            region=None if self.center is None else self.center.region,
         )
-
-    def _distance(self, center: Center, bound: BoundModel) -> float | None:
-        """See `Drift`. Over draws u ~ N(0, 1) about theta_ref, in whitened coordinates, the new
-        log-likelihood is b'u - r u'u / 2, r = n / n_0, largest at b / r; its variance is |b|^2 more
-        than r^2 times that of the reference's own, which is largest at 0."""
-        frozen = center.frozen
-        if frozen is None or self.draws.n_draws < _FEWEST_FOR_VARIANCE:
-            return None
-        assert isinstance(bound, BoundRegression)
-        ratio = bound.n / frozen.n
-        new = bound.log_lik(self.draws).total(np.ones(bound.n))
-        old = bound.frozen_log_lik(frozen, self.draws).total(np.ones(frozen.n))
-        spare = float(np.var(new)) - ratio**2 * float(np.var(old))
-        return float(np.sqrt(max(spare, 0.0)) / ratio)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder with a readable file (confidential, mode 0700)."""

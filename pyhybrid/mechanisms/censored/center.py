@@ -21,8 +21,7 @@ it 4 M, as without the excess. (Added after clipping, it would move with the num
 mode may be anywhere. Chains stay where the log-likelihood of the reference falls by at most half
 the square of `region`, the ellipsoid of so many posterior standard deviations about theta_ref.
 Beyond, the log density falls by ten nats for each that the reference's own falls, a frozen prior
-that costs nothing. A grid ends there. A truth outside costs accuracy, not privacy;
-`Calibration.drift` says how far it is.
+that costs nothing. A grid ends there. A truth outside costs accuracy, not privacy.
 """
 
 from __future__ import annotations
