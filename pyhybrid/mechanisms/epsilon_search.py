@@ -3,11 +3,11 @@ r"""The local mechanisms at a given epsilon: the largest setting that meets it i
 The setting is the scale (LipschitzWeighted, CountWeighted), the weight (ScalarWeighted) or the cap
 (Truncated). Strict mechanisms are given their epsilon, and need no search.
 
-A search looks at the confidential data, which no guarantee covers, and the charge says so. Epsilon
-grows with the weights, and so with the setting: an interval is cut by the straight line between
-its ends, or halved, in turn, on fits whose weights are taken as fixed. What refits without single
-records add to the charge is then known at the value found, and the search is repeated for smaller
-epsilons at fixed weights, until the charge is below the target and near it.
+A search looks at the confidential data, which no guarantee covers, and the charge says so. An
+interval of settings is cut by the straight line between its ends, or halved, in turn, on fits whose
+weights are taken as fixed. What refits without single records add to the charge is then known at
+the value found, and the search is repeated for smaller epsilons at fixed weights, until the charge
+is below the target and near it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.mechanism import REFITS
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 
-_TOLERANCE = 0.05  # of the target
-_MOST = 0.1  # nats
+_TOLERANCE, _MOST = 0.05, 0.1  # of the target; nats
 _ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
-_ROUNDS = 8  # of the search, for what refits add to epsilon
+_FITS, _ROUNDS = 20, 8  # of one search; of searches, for what refits add to epsilon
 _NEAR = 0.9  # the share of the target from which a charge is near it
 _SMALLEST_STEP = 0.3  # of the charge, in one round
 
@@ -53,9 +52,7 @@ def meet_epsilon(
     df: Any,
     *,
     target_epsilon: float,
-    tolerance: float | None = None,
     n_draws_released: int = 1,
-    max_fits: int = 20,
     refits: int = REFITS,
     **options: Any,
 ) -> Solution:
@@ -69,15 +66,10 @@ def meet_epsilon(
     df : DataFrame
         Confidential records.
     target_epsilon : float
-        For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0.
-    tolerance : float, optional
-        Of epsilon at fixed weights, nats, where the search ends: 5 % of the target, at most 0.1, if
-        omitted. A charge with refits ends it from 90 % of the target; it can be lower where epsilon
-        jumps over that.
+        For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0. The charge
+        is from 90 % of it; lower where epsilon jumps over that.
     n_draws_released : int, default 1
         Draws that the release will use.
-    max_fits : int, default 20
-        Of one search; what refits add takes a few.
     refits : int, default 10
         As of a release.
     **options
@@ -100,11 +92,8 @@ def meet_epsilon(
     >>> found.mechanism.release_from(found.session, n_synthetic=1, n_draws_released=1)
     """
     target = check_positive(target_epsilon, "target_epsilon")
-    within = min(_MOST, _TOLERANCE * target) if tolerance is None else tolerance
-    check_positive(within, "tolerance")
-    draws, max_fits = (
-        check_count(n_draws_released, "n_draws_released"), check_count(max_fits, "max_fits"),
-    )  # fmt: skip
+    within = min(_MOST, _TOLERANCE * target)
+    draws = check_count(n_draws_released, "n_draws_released")
     if mechanism.setting is None:
         raise InvalidInput(
             "target_epsilon must be for a mechanism with a setting that is searched for: "
@@ -125,7 +114,7 @@ def meet_epsilon(
         loss = candidate.loss(session, path, refits)
         return candidate.charge(session, path, loss, 1, draws).epsilon
 
-    search = Search(cost, mechanism.limits(session), mechanism.setting, max_fits)
+    search = Search(cost, mechanism.limits(session), mechanism.setting, _FITS)
     aim, goal, charged = target, target - within / 2, dict[float, float]()
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
@@ -209,6 +198,6 @@ class Search:
         if self.epsilon_at(low) > 0:
             return low
         raise InvalidInput(
-            f"target_epsilon was not met within {tolerance:g} in {self.most} fits: raise "
-            "tolerance or max_fits"
+            f"target_epsilon was not met within {tolerance:g} in {self.most} fits: change the "
+            "other options"
         )

@@ -12,7 +12,6 @@ predictors, whose levels, ranks and types no strict charge covers.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +32,6 @@ from pyhybrid.mechanisms.mechanism import (
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.columns.form import Form, read_in_forms
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
@@ -175,8 +173,6 @@ class SequentialSynthesis(Mechanism):
         last = next((part for part in parts if part.requested is not None), parts[-1])
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         exposed = {name: reason for part in parts for name, reason in part.exposed.items()}
-        if warned:
-            _warn_if_downgraded(parts)
         charge = compose_charges(
             [part.charge for part in parts],
             mechanism=self.name,
@@ -249,15 +245,3 @@ def _check_order(steps: Opened) -> None:
                     f"step {place} must not take {name!r} as {what}, which is synthesized in step "
                     f"{where}: its true values would shape what is released"
                 )
-
-
-def _warn_if_downgraded(parts: Sequence[ReleaseRecord]) -> None:
-    """A step that was to be strict did not converge."""
-    lost = [", ".join(part.synthesized) for part in parts if part.charge.kind != STRICT]
-    if 0 < len(lost) < len(parts):
-        warnings.warn(
-            f"the whole is charged as asymptotic local, not strict: chains of {'; '.join(lost)} "
-            "did not converge, or others ended in another mode; give these columns more draws or a "
-            "larger share of epsilon",
-            stacklevel=4,
-        )

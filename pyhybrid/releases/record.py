@@ -91,8 +91,8 @@ class ReleaseRecord:
     charge : PrivacyCharge
         What the release, or the step, costs, all sets together.
     diagnostics : Diagnostics or None
-        Convergence of the released fit; None for a mechanism without a sampler. Confidential where
-        the charge is strict, which does not cover it.
+        Convergence of the released fit; None without a sampler. Confidential where the charge is
+        strict, which does not cover it.
     settings : mapping
         Public settings of mechanism and model.
     synthesized, predictors : tuple of str
@@ -101,21 +101,18 @@ class ReleaseRecord:
         Engine, version, program hash, the settings that ran and (confidential) engine seed; or
         what made the noise.
     requested : SamplerSettings or None
-        The sampler settings that were asked for, which the statement gives: those that ran may be
-        a second try's, which the data have a say in. None without a sampler.
+        The sampler settings that were asked for, which the statement gives: the data have a say in
+        those that ran.
     seeded : bool
         True if the user gave a seed.
     confidential : Confidential
         Weights, bounds, seed. Never publish.
     exposed : mapping of str to str
-        Columns that were not synthesized and must not be published without a decision, with the
-        reason; see `pyhybrid.fitting.disclosive_columns`. Not saved.
+        Columns that must not be published without a decision, with the reason. Not saved.
     decisions : Decisions
         What was decided on columns that were not synthesized.
-    fit : PosteriorFit or None
-        The released fit; not saved.
-    reweighted : Reweighted or None
-        The fit before re-weighting and all steps, if there was one; only the steps are saved.
+    fit, reweighted : PosteriorFit, Reweighted, or None
+        The released fit, and how re-weighting led to it, whose steps alone are saved.
     estimates : Estimates or None
         Of clipped scores: what is released beside the tables. Public.
     """

@@ -45,12 +45,14 @@ _RIGHT_CALLS = {
     "synthetic_data": _SETS,
     "to_csv": "release.save(folder) writes the tables and the statement",
     "report": "release.save(folder) writes it to confidential/report.html",
+    "inference_data": "it is release.fit.draws.to_inference_data()",
 }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Release(ReleaseRecord):
-    """Synthetic data sets and everything that belongs to them.
+    """Synthetic data sets and everything that belongs to them. Posterior draws of the released fit
+    for ArviZ are ``release.fit.draws.to_inference_data()``: confidential as a whole.
 
     Attributes
     ----------
@@ -98,22 +100,6 @@ class Release(ReleaseRecord):
             "privacy loss": f"{c.cost} ({c.kind}, {c.relation} {c.protected})",
         }
         return html_rows(f"Release by {c.mechanism}", rows)
-
-    def inference_data(self) -> Any:
-        """Posterior draws of the released fit as an `arviz.InferenceData`. CONFIDENTIAL as a whole:
-        only the draws that sets were simulated from are released.
-
-        Raises
-        ------
-        InvalidInput
-            If there are none: it was loaded, has no fit, or is a sequence (look at its `steps`).
-        """
-        if self.fit is None:
-            which = "of a sequence each of its steps has its own" if self.parts else "it has no fit"
-            raise InvalidInput(
-                f"the release must be one that was made in this session by a fitted model: {which}"
-            )
-        return self.fit.draws.to_inference_data()
 
     def plot(self, column: str | None = None) -> Any:
         """Data against synthetic sets, as `pyhybrid.reports.plot_release` draws them.

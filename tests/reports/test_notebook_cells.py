@@ -19,7 +19,7 @@ CELLS = [
     "release",
     "release.charge",
     "release.plot()",
-    "release.inference_data()",
+    "release.fit.draws.to_inference_data()",
     "from pyhybrid.core import html\n"
     "html._PATIENCE, html._EVERY = 0, 60\n"
     "sent, hook = [], lambda message: sent.append(message) or message\n"
