@@ -240,12 +240,8 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     assert session.n_fits == 1
     assert not one.synthetic[0].equals(two.synthetic[0])
     assert (one.charge.kind, one.charge.epsilon, one.diagnostics) == ("strict", 2.0, None)
-    for words in ("Drawn exactly, without chains", "of 250000 candidates",
-                  "than the cap's interval",
-                  "records this charge does not cover"):  # fmt: skip
-        assert words in one.statement, words
-    for words in ("warm-up", "converged", "theta"):
-        assert words not in one.statement, words
+    assert "Drawn exactly, without chains" in one.statement
+    assert "warm-up" not in one.statement
     report = release_report(one, new)
     assert "Exact sampling" in report
     assert "COARSE" not in report

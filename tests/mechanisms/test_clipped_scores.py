@@ -320,27 +320,22 @@ def test_what_is_public_must_be_declared():
         ph.ClippedScores(MODELS["visits"]).release(survey(), seed=1)
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        survey().assign(visits=0),  # constant
-        survey().assign(visits="n/a"),  # no cell is a count
-        survey().assign(sex="f"),  # a predictor that does not vary
-        survey().assign(visits=lambda t: (t["sex"] == "m") * 1000),  # separable
-        survey(2).assign(sex=["f", "m"]),
-    ],
-)
+@pytest.mark.parametrize("table", [
+    survey().assign(visits=0),  # constant
+    survey().assign(visits="n/a"),  # no cell is a count
+    survey().assign(sex="f"),  # a predictor that does not vary
+    survey().assign(visits=lambda t: (t["sex"] == "m") * 1000),  # separable
+    survey(2).assign(sex=["f", "m"]),
+])  # fmt: skip
 def test_strange_tables_end_in_a_release_or_one_line(table):
-    said, release = "", None
     try:
         release = ph.ClippedScores(MODELS["visits"], epsilon=4).release(table)
     except ph.InvalidInput as error:
         said = str(error)
-    assert "\n" not in said
-    if release is None:
-        return
-    assert release.synthetic[0]["visits"].dtype == np.int64
-    assert (release.synthetic[0]["visits"] >= 0).all()
+    else:
+        said = str(release.synthetic[0]["visits"].dtype)
+        assert (release.synthetic[0]["visits"] >= 0).all()
+    assert said == "int64" or (len(said) > 30 and "\n" not in said)
 
 
 def chain(n=3000, seed=2):

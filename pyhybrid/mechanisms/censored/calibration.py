@@ -307,11 +307,7 @@ def calibrate(
                 f"{records.charge.kind}"
             )
         records, public, holds_no_released_record = records.synthetic[0], True, True
-    try:
-        bound = model.bind(read_in_forms(records, forms_of(model, records)))
-    except InvalidInput as error:
-        raise InvalidInput(f"reference: {error}") from None
-    check_one_block(bound)
+    bound = _bound_reference(model, records)
     centered = bound.takes_center if center is None else check_flag(center, "center")
     if centered and not bound.takes_center:
         raise InvalidInput(
@@ -324,11 +320,6 @@ def calibrate(
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
     if scale is None and shift is None:
         scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
-    if bound.data_dependent:
-        raise InvalidInput(
-            f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
-            "depends on all records; compute it beforehand with fixed constants"
-        )
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
@@ -336,6 +327,7 @@ def calibrate(
     finite = f[np.isfinite(f)]
     if not finite.size:
         raise InvalidInput("the reference must have records with a finite log-likelihood")
+    at = center_of_draws(bound, fit.draws, region=region, public=public) if centered else None
     made = Calibration(
         model=model,
         draws=kept,
@@ -350,15 +342,28 @@ def calibrate(
         columns=bound.design_columns,
         program_sha256=bound.program.sha256,
         holds_no_released_record=holds_no_released_record,
-        center=center_of_draws(bound, fit.draws, region=region, public=public)
-        if centered
-        else None,
+        center=at,
         epsilon=epsilon,
     )
     if made.center is not None:
         rng = session.streams.generator("frozen rows of the reference")
         made = replace(made, center=with_frozen_rows(made.center, bound, made.weights(bound), rng))
     return replace(made, censored=made.drift(bound).censored_now)
+
+
+def _bound_reference(model: Model, records: pd.DataFrame) -> BoundModel:
+    """The model joined to a reference whose columns are coded record by record."""
+    try:
+        bound = model.bind(read_in_forms(records, forms_of(model, records)))
+    except InvalidInput as error:
+        raise InvalidInput(f"reference: {error}") from None
+    check_one_block(bound)
+    if bound.data_dependent:
+        raise InvalidInput(
+            f"a calibration needs columns coded record by record: {bound.data_dependent[0]} "
+            "depends on all records; compute it beforehand with fixed constants"
+        )
+    return bound
 
 
 def _thinned(draws: Draws, bound: BoundModel, n_draws: int) -> Draws:
