@@ -295,7 +295,8 @@ def calibrate(
             f"{type(model).__name__} first"
         )
     if (cap is None) == (epsilon is None):
-        raise InvalidInput("exactly one of cap and epsilon must be given, e.g. epsilon=1")
+        example = "ph.calibrate(model, last_year, epsilon=1)"
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {example}")
     check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
@@ -323,8 +324,8 @@ def calibrate(
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
-    f = bounds_of(bound.log_lik(kept), np.ones(bound.n)).by_record
-    finite = f[np.isfinite(f)]
+    finite = bounds_of(bound.log_lik(kept), np.ones(bound.n)).by_record
+    finite = finite[np.isfinite(finite)]
     if not finite.size:
         raise InvalidInput("the reference must have records with a finite log-likelihood")
     at = center_of_draws(bound, fit.draws, region=region, public=public) if centered else None
