@@ -53,6 +53,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.running.files import folder_aside, whole_only
 
 _VERSION = 2
+_EXAMPLE = "ph.calibrate(model, last_year, epsilon=1)"
 _NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
 
 
@@ -290,13 +291,12 @@ def calibrate(
 
     """
     if not hasattr(model, "bind"):
+        kind = type(model).__name__
         raise InvalidInput(
-            "model must come first, then the reference's records: found "
-            f"{type(model).__name__} first"
+            f"model must come first, then the reference's records: found {kind} first"
         )
     if (cap is None) == (epsilon is None):
-        example = "ph.calibrate(model, last_year, epsilon=1)"
-        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {example}")
+        raise InvalidInput(f"exactly one of cap and epsilon must be given, e.g. {_EXAMPLE}")
     check_choice(relation, "relation", RELATIONS)
     check_positive(region, "region")
     check_flag(holds_no_released_record, "holds_no_released_record")
@@ -319,8 +319,8 @@ def calibrate(
         # A term less its center has either sign, whatever the outcome.
         signs = centered or bound.density_above_one
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
-    if scale is None and shift is None:
-        scale, shift = (0.0, 1.0) if centered else (1.0, 0.0)
+    if scale is None and shift is None and centered:
+        scale, shift = 0.0, 1.0
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
