@@ -269,12 +269,7 @@ class Censored(CappedMechanism):
         return extremes if center is None else {**extremes, "center": center.as_dict()}
 
     def charge(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        loss: LocalLoss | None,
-        n_synthetic: int,
-        n_draws_released: int,
+        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, m: int, n_draws: int
     ) -> PrivacyCharge:
         """The cap is charged, whatever the data: half the length of its interval for a draw, twice
         that where a center gives terms either sign under `replace`.
@@ -305,8 +300,8 @@ class Censored(CappedMechanism):
             epsilon=epsilon,
             loss_range=epsilon,
             relation=self.relation,
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
+            n_synthetic=m,
+            n_draws_released=n_draws,
             bound=half,
             cap=fit.cap.above,
             safety_factor=self.safety_factor,

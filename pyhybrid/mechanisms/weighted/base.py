@@ -328,12 +328,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         )
 
     def charge(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        loss: LocalLoss | None,
-        n_synthetic: int,
-        n_draws_released: int,
+        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, m: int, n_draws: int
     ) -> PrivacyCharge:
         """Cost of releasing from `path`: local and asymptotic, by each accounting whose numbers are
         finite; SamplingError if the one asked for is not."""
@@ -381,8 +376,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
             converged=fit.converged,
             unit=session.unit,
             facts={**facts_of_fit(fit, bound), **facts_of_loss(fit, session, loss)},
-            n_synthetic=n_synthetic,
-            n_draws_released=n_draws_released,
+            n_synthetic=m,
+            n_draws_released=n_draws,
         )
 
     def _record(

@@ -371,13 +371,8 @@ class Truncated(CappedMechanism):
         return truncate_weights(self._inner().final_weights(session), f, cap=cap)
 
     def charge(
-        self,
-        session: FitSession,
-        path: Reweighted,
-        loss: LocalLoss | None,
-        n_synthetic: int,
-        n_draws_released: int,
+        self, session: FitSession, path: Reweighted, loss: LocalLoss | None, m: int, n_draws: int
     ) -> PrivacyCharge:
         """That of the weights, with the cap beside it."""
-        charge = super().charge(session, path, loss, n_synthetic, n_draws_released)
+        charge = super().charge(session, path, loss, m, n_draws)
         return replace(charge, cap=self._size(session.bound))
