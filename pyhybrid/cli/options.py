@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +41,8 @@ def read_table(
         given[key.strip()] = {"tab": "\t", "\\t": "\t"}.get(value, value)
     if "missing" in given:
         given["missing"] = given["missing"].split("+")
-    source = read_file(path, **given)
+    formulas = check_choice(given.pop("formulas", "kept"), "formulas", ("kept", "escaped"))
+    source = replace(read_file(path, **given), excel_safe=formulas == "escaped")
     columns = {name: why for name, why in source.remarks.items() if name not in unsaid}
     for line in (*source.of_file, *(f"column {name!r}: {why}" for name, why in columns.items())):
         note(f"{source.name}: {line}")
@@ -50,7 +51,9 @@ def read_table(
     return source
 
 
-_READINGS = ("decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet")
+_READINGS = (
+    "decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet", "formulas",
+)  # fmt: skip
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:

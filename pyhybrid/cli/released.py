@@ -11,8 +11,8 @@ import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.models.formula.values import is_number
 from pyhybrid.releases.column_decisions import Decisions
+from pyhybrid.releases.folder import formulas_in
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.tables.read import SourceTable
@@ -31,33 +31,27 @@ def save_and_show(
         release = replace(release, origin=replace(release.origin, table=source.name))
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
     formulas = [
-        str(name) for name, column in release.synthetic[0].items()
-        if source.file_format == "csv" and _starts_formulas(column)
-    ]  # fmt: skip
-    if formulas:
+        str(name) for name, column in release.synthetic[0].items() if formulas_in(column).any()
+    ]
+    if formulas and source.file_format == "csv" and not source.excel_safe:
         note(
             f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
-            "formulas: import the file as text, or rename these levels"
+            "formulas: --read formulas=escaped writes them as text"
         )
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         release.save(
-            out, file_format=source.file_format, overwrite=request.overwrite, ledger=ledger
+            out,
+            file_format=source.file_format,
+            overwrite=request.overwrite,
+            ledger=ledger,
+            excel_safe=source.excel_safe,
         )
     try:
         data = source.frame if release.origin is None else release.origin.data
         show_release(data, release, out)
     except Exception as error:  # it is saved, and may have been charged
         note(f"the release is saved in {out}; showing it failed ({type(error).__name__})")
-
-
-def _starts_formulas(column: pd.Series) -> bool:
-    """Whether a text begins as a formula does, and is no number."""
-    if is_number(column) or pd.api.types.is_bool_dtype(column.dtype):
-        return False
-    texts = pd.Series(column.dropna().astype(str).unique(), dtype=object)
-    begins = texts.str.match(r"[=+@\t\r-].").to_numpy(dtype=bool)
-    return bool(pd.to_numeric(texts[begins], errors="coerce").isna().any())
 
 
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:

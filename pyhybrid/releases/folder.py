@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
@@ -221,6 +222,25 @@ def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
             else pd.MultiIndex.from_arrays(arrays, names=names)
         )
     return table
+
+
+def formulas_in(column: pd.Series) -> npt.NDArray[np.bool_]:
+    """Which cells are texts that begin as formulas of a spreadsheet do, shape (n,)."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return np.zeros(len(column), dtype=bool)
+    texts = column.astype(object).where(column.notna(), "").map(str)
+    numbers = pd.to_numeric(texts, errors="coerce").notna()
+    return np.asarray(texts.str.match(r"[=+@\t\r-].").astype(bool) & ~numbers)
+
+
+def escaped(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with an apostrophe before such cells: to a spreadsheet a mark of text."""
+    columns = {}
+    for name, column in table.items():
+        if (cells := formulas_in(column)).any():
+            text = column.astype(object)
+            columns[name] = text.where(~cells, "'" + text.astype(str))
+    return with_columns(table, columns)
 
 
 def write_tables(

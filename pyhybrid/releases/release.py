@@ -26,6 +26,7 @@ from pyhybrid.fitting.replicates import in_one_dtype, joined
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import (
     FORMATS,
+    escaped,
     read_parts,
     read_record,
     read_run,
@@ -215,6 +216,7 @@ class Release(ReleaseRecord):
         drop: str | Sequence[str] = (),
         keep: str | Sequence[str] = (),
         ids: str | Sequence[str] = (),
+        excel_safe: bool = False,
     ) -> None:
         """Write the release: ``public/`` to give away and ``confidential/`` to keep.
 
@@ -242,6 +244,9 @@ class Release(ReleaseRecord):
             Columns that were not synthesized: to leave out, to publish as they are although they
             look like names, identifiers, free text or a function of a synthesized column, and to
             replace by numbers; row labels by the name of the index, or "index".
+        excel_safe : bool, default False
+            Write an apostrophe before texts that a spreadsheet would take for formulas, those that
+            begin with = + - or @ and are no numbers.
 
         Raises
         ------
@@ -258,6 +263,7 @@ class Release(ReleaseRecord):
             raise InvalidInput(f"ledger must be a Ledger: found {type(ledger).__name__}")
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
+        check_flag(excel_safe, "excel_safe")
         self.check_charge()
         decided = self.with_decisions(Decisions.of(drop, keep, ids))
         pages = report_pages(decided, ledger is not None) if report else {}
@@ -266,7 +272,7 @@ class Release(ReleaseRecord):
         save_release(
             folder,
             record=decided,
-            tables=decided.synthetic,
+            tables=[*map(escaped, decided.synthetic)] if excel_safe else decided.synthetic,
             parts=decided.parts,
             statement=decided.statement,
             notes={

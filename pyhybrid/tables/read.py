@@ -67,6 +67,7 @@ class SourceTable:
     of_file: tuple[str, ...] = ()
     codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     by_cell: Callable[[str, Form], pd.Series] | None = None
+    excel_safe: bool = False
 
     def read_as(self, declared: Mapping[str, Form]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is

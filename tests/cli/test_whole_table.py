@@ -380,3 +380,8 @@ def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
     error = run("synthesize", str(csv), "--epsilon", "4", "--types", str(csv.parent / "t.json"),
                 "--out", str(csv.parent / "released"))[2]  # fmt: skip
     assert "group: cells begin with = + - or @" in error
+    run("synthesize", str(csv), "--epsilon", "4", "--types", str(csv.parent / "t.json"),
+        "--read", "formulas=escaped", "--out", str(csv.parent / "safe"))  # fmt: skip
+    written = pd.read_csv(csv.parent / "safe" / "public" / "synthetic_1.csv")
+    assert set(written["group"]) <= {"'=1+1", "b"}
+    assert set(written["change"]) <= {-1.5, 2.5}

@@ -238,3 +238,13 @@ def test_censored_is_charged_its_cap_whatever_the_accounting(
     assert (release.charge.epsilon, release.charge.mu) == (40.0, None)
     assert release.confidential.loss is None
     assert "accounting" not in mechanism.describe()
+
+
+def test_a_ball_about_a_level_is_the_level_itself() -> None:
+    """Not its neighbors among the codes, whatever the radius says."""
+    levels = [f"l{k}" for k in range(8)]
+    table = pd.DataFrame({"y": np.repeat(levels, [1, 2, 3, 4, 5, 6, 7, 8])})
+    mechanism = ph.CountWeighted(ph.Categorical("y ~ 1", levels=levels))
+    weights = mechanism.weights(open_session(mechanism.bind(table), seed=1))
+    held = table["y"].map(table["y"].value_counts()).to_numpy()
+    np.testing.assert_allclose(weights, held / len(table), rtol=1e-12)

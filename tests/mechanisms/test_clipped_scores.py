@@ -12,6 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import clipped_scores, scored_records
+from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.conversions import mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions
 
@@ -210,6 +211,18 @@ def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
         assert release.charge.delta == 1e-6
         assert release.charge.mu <= mu_of_epsilon(epsilon, 1e-6)
         assert release.charge.mu == pytest.approx(mu_of_epsilon(epsilon, 1e-6), rel=1e-6)
+
+
+def test_noise_has_the_scale_that_is_charged():
+    """Each look's discrete noise: deviation sensitivity / mu, by many draws of a sum of 0."""
+    sensitivity, mu = 2**30, 0.2
+    drawn = np.concatenate([gaussian_sums(np.zeros(50), sensitivity, mu) for _ in range(80)])
+    sd = drawn.std() / (sensitivity / mu)
+    assert abs(sd - 1) < 5 / math.sqrt(2 * drawn.size)
+    assert abs(drawn.mean()) < 5 * drawn.std() / math.sqrt(drawn.size)
+    assert (drawn == np.rint(drawn)).all()
+    with pytest.raises(ph.InvalidInput, match="sensitivity must be at least"):
+        gaussian_sums([0], 100, 0.2)
 
 
 def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):

@@ -151,7 +151,8 @@ class CountWeighted(PseudoPosteriorMechanism):
     scale, shift : float, default 1 and 0
         c and g of clip(c (1 - risk) + g, 0, 1).
     radius : float, default 0.2
-        Of the ball, above 0: a share of the value or in its unit; see `pyhybrid.radius_risk`.
+        Of the ball, above 0: a share of the value or in its unit; see `pyhybrid.radius_risk`. Of an
+        outcome of levels a ball is the level itself.
     kind : {"relative", "absolute"}
     pattern : tuple of str, default ()
         Columns of the data that an intruder knows: risk is counted among records that share them.
@@ -180,12 +181,12 @@ class CountWeighted(PseudoPosteriorMechanism):
 
     def weights(self, session: FitSession) -> FloatArray:
         """Count weights of the sensitive values, shape (n,); needs no fit."""
-        rows = np.flatnonzero(session.present)
+        rows, of_levels = np.flatnonzero(session.present), session.bound.levels is not None
         measure, known = pairwise_risk if self.pairwise else radius_risk, self._known(session)
         risk = measure(
             np.nan_to_num(session.bound.outcome[rows]),
-            radius=self.radius,
-            kind=self.kind,
+            radius=0.5 if of_levels else self.radius,  # a level is near itself alone
+            kind="absolute" if of_levels else self.kind,
             pattern=None if known is None else known[rows],
         )
         alpha = count_weights(risk, scale=self.scale, shift=self.shift)
