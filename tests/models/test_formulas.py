@@ -28,6 +28,7 @@ STRICT_OR_NOT = {  # term: whether it takes something from all records
     "bs(x, df=3, Boundary.knots=c(10, 90))": False,
     "bs(x, knots=40, Boundary.knots=c(10, 90))": False,
     "offset(log(z))": False, "x + offset(scale(z))": True,
+    "days(born)": False, "I(days(born) > 5000)": False,
     "cut(x, 4)": True, "cut(x, c(0, 40, 100))": False,
 }  # fmt: skip
 
@@ -56,7 +57,9 @@ def test_integers_do_not_wrap_around() -> None:
 
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     text = " ".join(FORMULAS)
-    assert [name for name in terms.FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
+    assert [name for name in terms.FUNCTIONS if f"{name}(" not in text] == [
+        "days", "cos", "expm1", "sin",
+    ]  # fmt: skip
     df = table()
     X = read_design("y ~ cos(z) + sin(z) + expm1(z)", df).X
     z = df["z"].to_numpy()
@@ -120,10 +123,35 @@ def test_what_is_not_supported_is_one_line_that_names_it(term: str, says: str) -
 )  # fmt: skip
 def test_dates_as_predictors_are_one_clear_line(values: Any) -> None:
     df = pd.DataFrame({"y": range(8), "day": values})
-    refuses(r"'day' must be numbers.*it holds dates.*days since", read_design, "y ~ day", df)
+    refuses(r"'day' must be numbers.*it holds dates.*write days\(day\)", read_design, "y ~ day", df)
     refuses("'day' must", read_design, "y ~ log(day)", df)
     if isinstance(values, list) and isinstance(values[0], str):
         assert read_design("y ~ factor(day)", df, any_rank=True).X.shape == (8, 8), "if asked for"
+
+
+BORN = ["2000-02-29", "1969-12-31", None, "2024-07-01"]
+
+
+@pytest.mark.parametrize("values", [
+    BORN,
+    [f"{day}T23:30:00Z" if day else None for day in BORN],
+    pd.to_datetime(pd.Series(BORN)) + pd.Timedelta(hours=23),
+    pd.to_datetime(pd.Series(BORN)).dt.tz_localize("Asia/Tokyo"),
+    [day and datetime.date.fromisoformat(day) for day in BORN],
+    pd.Categorical(BORN),
+], ids=["text", "times", "datetime", "with zone", "objects", "categories"])  # fmt: skip
+def test_days_are_those_of_r_since_1970(values: Any) -> None:
+    """R: as.numeric(as.Date(c("2000-02-29", "1969-12-31", NA, "2024-07-01")))."""
+    df = pd.DataFrame({"y": [1, 2, 3, 4], "born": values})
+    design = read_design("y ~ days(born)", df)
+    assert design.columns == ("Intercept", "days(born)", "is.na(born)")
+    assert design.X.tolist() == [[1, 11016, 0], [1, -1, 0], [1, 0, 1], [1, 19905, 0]]
+    years = read_design("y ~ I((20000 - days(born)) / 365.25)", df).X[:, 1]
+    assert years.tolist() == [8984 / 365.25, 20001 / 365.25, 0, 95 / 365.25]
+    assert not design.data_dependent
+    odd = df.assign(born=["2000-02-29", "29.2.2000", None, "x"])
+    said = "days as in 2001-12-31: row 1 is not"
+    refuses(said, read_design, "y ~ days(born)", odd, hidden=["29.2"])
 
 
 SECRET = "Wednesbury"
@@ -152,6 +180,7 @@ def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
 def test_terms_that_take_from_all_records_are_known(term: str) -> None:
     """Others keep their values, coded anew without some records, or with one beyond all others."""
     df, rows = table(), np.arange(len(table()))
+    df["born"] = pd.date_range("1970-01-01", periods=len(df), freq="300D").strftime("%Y-%m-%d")
     design = read_design(f"y ~ {term}", df)
     assert bool(design.data_dependent) == STRICT_OR_NOT[term]
     changed = df.assign(x=df["x"].where(rows != 4, 99.0), z=df["z"].where(rows != 4, 99.0))

@@ -17,6 +17,7 @@ from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
+from pyhybrid.tables.describe import seen_kind
 from pyhybrid.tables.domains import domain_of
 
 DOMAIN = {
@@ -55,6 +56,26 @@ def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
     for place, part in enumerate(np.array_split(np.arange(len(table)), 3)):
         table.iloc[part].to_parquet(folder / f"{place}.parquet")
     return folder
+
+
+def test_a_date_column_is_days_wherever_it_is(tmp_path: Path) -> None:
+    """Drafted as days, read by days() in a strict formula, and written back as it was."""
+    duckdb = pytest.importorskip("duckdb")
+    rng = np.random.default_rng(0)
+    born = pd.Series(np.datetime64("1950-01-01") + rng.integers(0, 18_000, 4_000).astype("m8[D]"))
+    df = pd.DataFrame({"visits": rng.poisson(3, 4_000), "born": born.dt.date})
+    df.to_parquet(tmp_path / "a.parquet")
+    with duckdb.connect(str(tmp_path / "a.db")) as made:
+        made.execute("create table t as select visits, born from df")
+    strict = ph.ClippedScores(ph.Poisson("visits ~ days(born)"), epsilon=4)
+    for name in (f"duckdb://{tmp_path}/a.db::t", str(tmp_path / "*.parquet")):
+        source, out = ph.open_source(name), tmp_path / str(name.startswith("duckdb"))
+        kind = seen_kind(source.sample(["born"])["born"])
+        assert isinstance(kind, ph.Dates)
+        assert (kind.format, kind.lower) == ("date", "1950-01-01")
+        ph.release_in_parts(strict, source, out, keep=["born"])
+        parts = sorted(out.glob("public/**/*.parquet"))
+        assert set(pd.concat(map(pd.read_parquet, parts))["born"]) == set(df["born"])
 
 
 def mechanism(**changes: Any) -> ph.NoisyMarginals:

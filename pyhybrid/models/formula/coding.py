@@ -28,7 +28,13 @@ from pyhybrid.models.formula.terms import (
     function_of,
     options_of,
 )
-from pyhybrid.models.formula.values import check_levels, kind_of, levels_of, numbers_of
+from pyhybrid.models.formula.values import (
+    check_levels,
+    days_of,
+    kind_of,
+    levels_of,
+    numbers_of,
+)
 
 State = dict[str, Any]
 """What factors took from the data, by their text."""
@@ -151,6 +157,9 @@ class _Coder:
         name = function_of(node)
         if name in ("I", "offset"):
             return self.numbers(node.args[0])
+        if name == "days":
+            assert isinstance(node.args[0], ast.Name)
+            return days_of(self.df[node.args[0].id])
         if name in _BASES:
             return np.asarray(self.basis(node))
         values = np.asarray(ELEMENTWISE[name](self.numbers(node.args[0])))

@@ -282,7 +282,8 @@ def _factor_values(factor: Factor, df: pd.DataFrame, state: State, present: Bool
         must = "lie within its breaks" if in_breaks else "have one of its levels"
     else:
         wrong = np.asarray(~np.atleast_2d(np.isfinite(coded).T).all(axis=0))
-        must, does = "be finite", "is not"
+        must = "be days as in 2001-12-31" if "days(" in factor.text else "be finite"
+        does = "is not"
     if wrong.any():
         label = first_row(df.index[present], wrong)
         raise InvalidInput(f"predictor {factor.text!r} must {must}: {label} {does}")

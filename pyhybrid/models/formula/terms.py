@@ -42,11 +42,12 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "bs": ("x", "df", "knots", "degree", "intercept", "Boundary_knots"),
     "cut": ("x", "breaks", "labels", "include_lowest", "right"),
     "offset": ("x",),
+    "days": ("x",),
     **dict.fromkeys(ELEMENTWISE, ("x",)),
     "log": ("x", "base"),
 }
 """Functions that a term may call, with R's names of its arguments (dots as underscores)."""
-_IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale")
+_IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale", "days")
 _CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly")
 _LOGICAL: Mapping[str, bool] = {"TRUE": True, "FALSE": False, "T": True, "F": False}
 
@@ -128,6 +129,13 @@ class Factor:
     def is_offset(self) -> bool:
         """True if the factor is added to the linear predictor as it is, without a coefficient."""
         return isinstance(self.tree, ast.Call) and function_of(self.tree) == "offset"
+
+    @property
+    def is_days(self) -> bool:
+        """True if the factor reads dates, and these by ``days()`` alone."""
+        return any(
+            isinstance(n, ast.Call) and function_of(n) == "days" for n in ast.walk(self.tree)
+        )
 
     @property
     def contrasts(self) -> str | None:
@@ -361,6 +369,8 @@ class _FactorReader(_Reader):
             arguments[str(key)] = value
         if (inner := arguments.pop("x", None)) is None:
             raise self.refuse(f"{name}() must have a column to work on")
+        if name == "days" and self.column(inner) is None:
+            raise self.refuse("days() must have a column of dates")
         options = [
             ast.keyword(arg=key, value=ast.Constant(value=self.option(key, value)))
             for key, value in arguments.items()

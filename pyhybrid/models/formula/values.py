@@ -18,6 +18,7 @@ _IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
 _DATE_TEXT = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([T ].*)?")
+_ISO = r"\d{4}-\d\d-\d\d([T ].*)?"
 _LOOKED_AT = 50  # texts that must all be dates for a column to hold dates
 
 
@@ -69,6 +70,8 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
         held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
     must = f"{what} {name!r} must be numbers, text, logicals or categories: it"
     days = "make a column of numbers of them, such as days since a fixed day"
+    if what == "predictor":
+        days = f"write days({name}), the days since 1970-01-01"
     if held in _DATES:
         raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
     if held == "string" and not as_levels and are_dates(values):
@@ -101,6 +104,18 @@ def numbers_of(values: pd.Series) -> FloatArray:
             f"predictor {str(values.name)!r} must hold numbers that fit a float: it is "
             f"{values.dtype}"
         ) from None
+
+
+def days_of(values: pd.Series) -> FloatArray:
+    """Days since 1970-01-01 of dates, or of texts that begin with one as ISO 8601 has it, shape
+    (n,), as R's ``as.numeric(as.Date(x))``; NaN for all else. No entry has a say in another."""
+    codes, entries = pd.factorize(values)
+    texts = pd.Series([*map(str, entries)], dtype=object).astype("string")
+    days = pd.to_datetime(
+        texts.where(texts.str.fullmatch(_ISO)).str[:10], format="%Y-%m-%d", errors="coerce"
+    ).to_numpy("M8[D]")
+    known = np.where(np.isnat(days), np.nan, days.astype(np.int64))
+    return np.append(known, np.nan)[codes]
 
 
 def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
