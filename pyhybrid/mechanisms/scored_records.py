@@ -204,8 +204,8 @@ def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
     outcome, names = parsed.outcome, [*parsed.predictors]
     source, n = source.with_numbers(names), source.count()
     sample = source.sample(names, SAMPLED) if names else pd.DataFrame(index=range(min(n, SAMPLED)))
-    days = {name for f in parsed.factors if f.is_days for name in f.columns}
-    days -= {name for f in parsed.factors if not f.is_days for name in f.columns}
+    days = {name for f in parsed.factors if "days" in f.calls for name in f.columns}
+    days -= {name for f in parsed.factors if "days" not in f.calls for name in f.columns}
     coded = pd.concat([sample, *_beside(source, sample, days)], ignore_index=True)
     design = read_design(formula, _with_outcome(coded, outcome), any_rank=True, one_value=True)
     sampled = design.recoded(_with_outcome(sample, outcome))

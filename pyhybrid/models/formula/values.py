@@ -17,6 +17,7 @@ _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_KINDS = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
 _DATE_TEXT = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([T ].*)?")
 _ISO = r"\d{4}-\d\d-\d\d([T ].*)?"
 _LOOKED_AT = 50  # texts that must all be dates for a column to hold dates
@@ -78,10 +79,9 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
         if what == "predictor":
             days += f", or write factor({name}) for a level per date"
         raise InvalidInput(f"{must} holds dates; {days}")
-    kinds = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
-    if held not in kinds:
+    if held not in _KINDS:
         raise InvalidInput(f"{must} is {dtype} ({held}); make it one of them")
-    return kinds[held]
+    return _KINDS[held]
 
 
 def are_dates(values: pd.Series) -> bool:
@@ -100,10 +100,8 @@ def numbers_of(values: pd.Series) -> FloatArray:
     try:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(
-            f"predictor {str(values.name)!r} must hold numbers that fit a float: it is "
-            f"{values.dtype}"
-        ) from None
+        name = str(values.name)
+        raise InvalidInput(f"predictor {name!r} must hold numbers that fit a float") from None
 
 
 def days_of(values: pd.Series) -> FloatArray:
@@ -121,9 +119,7 @@ def days_of(values: pd.Series) -> FloatArray:
 def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
     """Levels in their order: a category's own (those in use if `used`), others sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        levels = list(values.dtype.categories)
-        there = set(values.cat.codes.unique()) if used else set(range(len(levels)))
-        return [level for place, level in enumerate(levels) if place in there]
+        return list((values.cat.remove_unused_categories() if used else values).cat.categories)
     if kind_of(values, as_levels=True) == "logicals":
         return [False, True]
     return sorted(values.dropna().astype(object).unique())
@@ -131,6 +127,7 @@ def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
 
 def check_levels(values: pd.Series) -> None:
     """Refuse a predictor whose coding would fill memory, and one with a level for each record."""
+    kind_of(values, as_levels=True)
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = len(values.cat.categories)
     else:
