@@ -19,13 +19,11 @@ from pyhybrid.fitting.disclosive_columns import (
     names_persons,
     repeated_identifiers,
 )
-from pyhybrid.models.columns.dates import dates_in
-from pyhybrid.models.columns.form import places_of_levels
+from pyhybrid.models.columns.dates import Dates, dates_in
+from pyhybrid.models.columns.form import Kind, places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
-    Dates,
-    Kind,
     Leveled,
     Nominal,
     Number,

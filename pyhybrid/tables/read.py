@@ -21,7 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import DateForm
+from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import plain_numbers
 from pyhybrid.models.columns.support import FEW
@@ -280,8 +280,8 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     """Texts of dates and of levels that are texts, else numbers; texts, to be refused, if a cell is
     no number."""
-    dates = isinstance(form, DateForm)
-    levels = form.codes if isinstance(form, DateForm) else form.levels or ()
+    dates = isinstance(form, Dates)
+    levels = form.codes if isinstance(form, Dates) else form.levels or ()
     texts_of_levels = [level for level in levels if isinstance(level, str)]
     absent = text.isin(_MISSING_NUMBER) & ~text.isin(texts_of_levels) | text.isin(written.missing)
     cells: pd.Series = text.where(~absent)

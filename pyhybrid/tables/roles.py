@@ -12,18 +12,17 @@ import pandas as pd
 from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import names_persons
-from pyhybrid.models.columns.form import as_levels
+from pyhybrid.models.columns.dates import Dates
+from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import (
     Counts,
-    Dates,
-    Kind,
     Leveled,
     Real,
     kind_from_dict,
     kind_of,
 )
 from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.releases.column_decisions import Decisions
 
 MOST_LEVELS = 30
@@ -208,11 +207,4 @@ def _together(column: pd.Series, other: pd.Series) -> pd.Series:
 def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     """The table with levels as they are declared: a file with one text among numbers, or with none,
     has the others as texts, or as numbers."""
-    columns = {
-        name: as_levels(df[name], kind.levels)
-        for name, kind in kinds.items()
-        if isinstance(kind, Leveled)
-    }
-    if all(column.equals(df[name]) for name, column in columns.items()):
-        return df
-    return with_columns(df, columns)
+    return read_in_forms(df, {n: kind for n, kind in kinds.items() if isinstance(kind, Leveled)})

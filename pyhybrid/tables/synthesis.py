@@ -17,7 +17,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.release import Release

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.tables.domains import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
