@@ -58,7 +58,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no rows": (lambda: LW.release(DF[:0]), "must have rows"),
     "column twice": (lambda: LW.release(pd.concat([DF, DF[["age"]]], axis=1)), "occurs more than"),
     "strings": (lambda: LW.release(DF.astype(str)), r"pd\.to_numeric"),
-    "text outcome": (lambda: _released("sex ~ age"), "take the model categorical"),
+    "text outcome": (lambda: _released("sex ~ age"), "take a model of levels"),
     "missing outcome": (lambda: LW.release(_missing("visits")), r"row 3.*missing=True"),
     "missing predictor": (lambda: LW.release(_missing("age")), r"is\.na\(age\).*ClippedScores"),
     "infinite predictor": (lambda: LW.release(DF.assign(age=DF["age"] / 0)), "must be finite"),

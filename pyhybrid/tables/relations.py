@@ -60,11 +60,6 @@ def relations_of(df: pd.DataFrame) -> list[str]:
     ]
 
 
-def can_be_declared(relation: str) -> bool:
-    """Whether a line of `relations_of` is a relation that noisy rows can be made to keep."""
-    return any(mark in relation for mark in (" = ", " <= ", " exactly if "))
-
-
 def _named(name: str) -> str:
     return name if name.isidentifier() else f"`{name}`"
 

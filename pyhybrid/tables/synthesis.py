@@ -161,7 +161,12 @@ def synthesize_table(
         delta=delta, select=select, unit=unit, rows_per_unit=rows_per_unit, reference=reference,
         public=public, holds_no_released_record=holds_no_released_record,
     )  # fmt: skip
-    release = release_table(df, mechanism, kinds, n_synthetic=n_synthetic, progress=progress)
+    if warning := mechanism.too_few(len(df)):
+        warnings.warn(warning, stacklevel=2)
+    check_count(n_synthetic, "n_synthetic")
+    release = mechanism.release(
+        with_declared_levels(df, kinds), n_synthetic=n_synthetic, progress=progress
+    )
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
     if stated:
@@ -202,10 +207,10 @@ def _after(
     )
     facts = release.charge.facts
     facts = {**facts, "assumes": [*facts.get("assumes", ()), in_one_line(said)]}
-    kept = {
-        one.text: (_share(one, [records], kinds), _share(one, tables, kinds)) for one in declared
-    }
-    origin = release.origin
+    kept, origin = {}, release.origin
+    for one in declared:
+        of_rows = [1 - one.broken(table, kinds).mean() for table in (records, *tables)]
+        kept[one.text] = float(of_rows[0]), float(np.mean(of_rows[1:]))
     if origin is not None:
         origin = replace(origin, data=records, relations=kept)
     return replace(
@@ -216,16 +221,6 @@ def _after(
         charge=replace(release.charge, facts=facts),
         origin=origin,
     )
-
-
-def release_table(
-    df: pd.DataFrame, mechanism: NoisyMarginals, kinds: Mapping[str, Kind], **options: Any
-) -> Release:
-    """The release of a table, before decisions on columns that are not synthesized."""
-    if warning := mechanism.too_few(len(df)):
-        warnings.warn(warning, stacklevel=3)
-    check_count(options.get("n_synthetic", 1), "n_synthetic")
-    return mechanism.release(with_declared_levels(df, kinds), **options)
 
 
 def table_mechanism(
@@ -278,8 +273,3 @@ def _few_predictors(
         if is_predictor(kind):
             usable[name] = kind
     return predictors
-
-
-def _share(relation: Relation, tables: Sequence[pd.DataFrame], kinds: Mapping[str, Kind]) -> float:
-    """Of rows that keep a relation."""
-    return 1 - float(np.mean([relation.broken(table, kinds).mean() for table in tables]))

@@ -168,8 +168,8 @@ def _outcome(
 def _numbers(values: pd.Series, name: str) -> FloatArray:
     if not is_number(values) or pd.api.types.is_complex_dtype(values):
         raise InvalidInput(
-            f"outcome {name!r} must be numeric: found {values.dtype}; take a model of levels, or "
-            "make numbers of it by pd.to_numeric()"
+            f"outcome {name!r} must be numeric: found {values.dtype}; take a model of levels "
+            "(bernoulli, categorical, ordinal), or make numbers of it by pd.to_numeric()"
         )
     y = values.to_numpy(dtype=np.float64)
     if not np.isfinite(y).all():
