@@ -27,7 +27,6 @@ from pyhybrid.tables.domains import (
     SELECTS,
     domains_of,
     measured_with,
-    most_tables,
     pairs_or_choice,
 )
 from pyhybrid.tables.roles import (
@@ -41,6 +40,8 @@ from pyhybrid.tables.roles import (
     types_stated,
     with_declared_levels,
 )
+
+_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 
 
 @bar_in_notebooks
@@ -264,8 +265,9 @@ def table_mechanism(
 def _few_predictors(
     kinds: Mapping[str, Kind], kept: Mapping[str, Kind], reference: pd.DataFrame | None
 ) -> dict[str, tuple[str, ...]]:
-    """Columns that each one is measured with: 30 tables in all, or 3 each."""
-    most, usable, predictors = most_tables(len(kinds)), dict(kept), {}
+    """Columns that each one is measured with: 30 tables in all, or 3 each, as each takes part of
+    epsilon."""
+    most, usable, predictors = max(_FEWEST, _TABLES // len(kinds)), dict(kept), {}
     for name, kind in kinds.items():
         predictors[name] = measured_with(
             name, {**usable, name: kind}, usable, kept=kept, most=most, reference=reference
