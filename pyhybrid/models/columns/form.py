@@ -282,23 +282,6 @@ def _as_numbers(column: pd.Series) -> pd.Series:
     return column_like(column.to_numpy(dtype=np.float64, na_value=np.nan), column)
 
 
-def form_of_levels(
-    column: pd.Series,
-    given: tuple[Any, ...] | None,
-    *,
-    numbers: tuple[Any, ...] | None = None,
-    ordered: bool = False,
-) -> Form | None:
-    """Form of an outcome with levels, see `outcome_levels`; None if they would be read."""
-    if given is not None:
-        return Form(levels=given, ordered=ordered)
-    try:
-        levels = outcome_levels(column.dropna(), None, numbers)
-    except (InvalidInput, TypeError):
-        return None
-    return None if levels.read else Form(levels=levels.values, ordered=ordered)
-
-
 def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
     """Form of the column that a model synthesizes, by its name; none if it is not declared. `table`
     tells logicals, numbers and categories apart, and nothing else: a neighboring table in which
