@@ -71,7 +71,7 @@ class Relation:
         """Rows that break it, shape (n,)."""
         value = self.value(table, kinds)
         if self.role == "derived":
-            column = _column(table[self.column], kinds.get(str(self.column)))
+            column = values_of(table[self.column], kinds.get(str(self.column)))
             decimals = form_of(self, kinds).decimals
             off = column != value
             if value.dtype != "boolean":
@@ -90,7 +90,7 @@ class Relation:
         """Value of a part, checked by `_read`; with `codes`, or without them."""
         if isinstance(node, ast.Name):
             kind = kinds.get(self.names[node.id])
-            column = _column(table[self.names[node.id]], kind)
+            column = values_of(table[self.names[node.id]], kind)
             return column if codes or not isinstance(kind, Number) else column.where(
                 ~column.isin(kind.codes))  # fmt: skip
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
@@ -214,7 +214,7 @@ def _read(text: str) -> Relation:
     return Relation(text=" ".join(text.split()), role=role, column=column, tree=tree, names=names)
 
 
-def _column(column: pd.Series, kind: Kind | None) -> pd.Series:
+def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
     """Numbers (days for dates), logicals that may be missing, or texts, as the kind says."""
     values: pd.Series
     levels = kind.levels if isinstance(kind, Leveled) else ()

@@ -77,10 +77,7 @@ class Dates(Kind):
     def _end(self, name: str) -> Any:
         text = getattr(self, name)
         if self.format in _TYPED:
-            try:
-                return pd.Timestamp(text)
-            except ValueError:
-                return pd.NaT
+            return pd.to_datetime(text, errors="coerce")
         return read_dates(pd.Series([text], dtype=object), self.format)[0]
 
     @property
@@ -89,11 +86,6 @@ class Dates(Kind):
         if self.format == TIME:
             return 1.0 if ":" in self.lower + self.upper else _DAY
         return step_of(self.format)
-
-    @property
-    def first(self) -> Any:
-        """The first date, a timestamp."""
-        return self._end("lower")
 
     @property
     def last(self) -> int:
