@@ -9,8 +9,7 @@ What one record can change: its outcome enters the bin counts of the start and o
 sum, and nothing else. Of a model with zeros, codes or missing values the scores of its blocks are
 stacked and clipped as one. Predictors, the number and order of records, family, levels, codes,
 decimals and ends are public: declared, or published as they are. An outcome that the model does not
-take (text, a missing or negative number) counts as absent; no error, warning or setting depends on
-it.
+take (text, a negative number) counts as absent; no error, warning or setting depends on it.
 """
 
 from __future__ import annotations

@@ -173,17 +173,16 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
             f"found {', '.join(columns[:20])}{_backticks(formula, columns)}"
         )
     _check_text(formula, _bare(right), columns)
-    terms = [
-        tuple(_factor(formula, f, columns) for f in term.factors if f.eval_method.value != _LITERAL)
-        for term in _terms(formula, right, columns, outcome)
-    ]
+    terms = list[tuple[Factor, ...]]()
+    for term in _terms(formula, right, columns, outcome):
+        factors = [f for f in term.factors if f.eval_method.value != _LITERAL]
+        terms.append(tuple(_factor(formula, f, columns) for f in factors))
     offsets = [f for term in terms for f in term if f.is_offset]
-    for term in terms:
-        if len(term) > 1 and any(f.is_offset for f in term):
-            raise InvalidInput(
-                f"formula {formula!r} must have offset() as a term of its own: it is multiplied by "
-                "another term"
-            )
+    if any(len(term) > 1 and any(f.is_offset for f in term) for term in terms):
+        raise InvalidInput(
+            f"formula {formula!r} must have offset() as a term of its own: it is multiplied by "
+            "another term"
+        )
     terms = [term for term in terms if not any(f.is_offset for f in term)]
     if not terms:
         raise InvalidInput(f"formula {formula!r} must have a term beside offset(): an intercept")
@@ -275,7 +274,9 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
-        if re.search("operator '[<>=]'", reason):
+        if "context marker" in reason:
+            reason = "a bracket is not closed"
+        elif re.search("operator '[<>=]'", reason):
             reason = "write comparisons within I(), such as I(x > 3)"
         meant = _backticks(formula, columns)
         raise InvalidInput(f"formula {formula!r} does not parse: {reason}{meant}") from None

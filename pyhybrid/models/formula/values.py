@@ -71,8 +71,8 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
         held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
     must = f"{what} {name!r} must be numbers, text, logicals or categories: it"
     days = "make a column of numbers of them, such as days since a fixed day"
-    if what == "predictor":
-        days = f"write days({name}), the days since 1970-01-01"
+    if what == "predictor" and held in ("date", "datetime", "datetime64", "string"):
+        days = f"write days({name}), which reads dates as 2001-12-31"
     if held in _DATES:
         raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
     if held == "string" and not as_levels and are_dates(values):
