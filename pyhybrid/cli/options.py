@@ -227,7 +227,7 @@ def converted(value: Any, kind: Any, key: str) -> Any:
     if kind is bool:
         return _TRUTH.get(value.lower(), value)
     if kind is tuple:
-        return _levels(value.split("+")) if key == "levels" else tuple(value.split("+"))
+        return _levels(value.split("+")) if key in ("levels", "codes") else tuple(value.split("+"))
     if kind not in (float, int):
         raise InvalidInput(f"{key} cannot be given on the command line, only in Python")
     try:

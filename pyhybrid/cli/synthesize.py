@@ -38,7 +38,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of

@@ -6,10 +6,10 @@ histogram of the outcome. What is released is an estimate with its known error: 
 synthetic sets, drawn from it, costs no more.
 
 What one record can change: its outcome enters the bin counts of the start and one term of each
-sum, and nothing else. Of a model with zeros or missing values the scores of its blocks are stacked
-and clipped as one. Predictors, the number and order of records, family, levels, decimals and
-ends are public: declared, or published as they are. An outcome that the model does not take (text,
-a missing or negative number) counts as absent; no error, warning or setting depends on it.
+sum, and nothing else. Of a model with zeros, codes or missing values the scores of its blocks are
+stacked and clipped as one. Predictors, the number and order of records, family, levels, codes,
+decimals and ends are public: declared, or published as they are. An outcome that the model does not
+take (text, a negative number) counts as absent; no error, warning or setting depends on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pyhybrid.models.formula.design import Design, Matrix, indicator_name, read_
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
-from pyhybrid.models.two_block import VALUE_OF
+from pyhybrid.models.two_block import value_of
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
@@ -144,8 +144,8 @@ class ClippedScores(NoiseMechanism):
     ----------
     model : Model
         Poisson, NegativeBinomial, Bernoulli, Categorical, Ordinal, NormalRegression, LogNormal,
-        Gamma, Beta or BetaRegression, with ``zeros=`` and ``missing=``. Its levels, or decimals,
-        must be declared. Coefficients have the normal prior, whatever prior the model has.
+        Gamma, Beta or BetaRegression, with ``zeros=``, ``codes=`` and ``missing=``. Its levels, or
+        decimals, must be declared. Coefficients have the normal prior, whatever prior it has.
     epsilon : float, default 1
         Of the whole release, any number of sets, nats.
     delta : float, default 1e-6
@@ -517,7 +517,7 @@ class ClippedScores(NoiseMechanism):
         drawn, left = np.full(len(matrix.X), None, dtype=object), np.arange(len(matrix.X))
         for name, indicator, of_indicator in indicators:
             yes = indicator.rows(left).simulate(of_indicator, rng) == 1
-            drawn[left[yes]] = VALUE_OF[name]
+            drawn[left[yes]] = value_of(name)
             left = left[~yes]
         drawn[left] = self._values(values.rows(left), of_values, left.size, rng)
         form = self.model.declared_form
@@ -538,7 +538,7 @@ class ClippedScores(NoiseMechanism):
             return np.asarray(self.model.from_support(drawn, form.decimals))
 
         ends = self.model.support(form.dtype)
-        return draw_within(outcomes, n, ends, apart=0.0 if self.model.zeros else None)
+        return draw_within(outcomes, n, ends, self.model.points)
 
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(

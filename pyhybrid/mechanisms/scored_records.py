@@ -7,7 +7,7 @@ a cluster if there is one; noise is added once, by the caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -204,7 +204,9 @@ def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
     outcome, names = parsed.outcome, [*parsed.predictors]
     source, n = source.with_numbers(names), source.count()
     sample = source.sample(names, SAMPLED) if names else pd.DataFrame(index=range(min(n, SAMPLED)))
-    coded = pd.concat([sample, *_beside(source, sample)], ignore_index=True)
+    days = {name for f in parsed.factors if "days" in f.calls for name in f.columns}
+    days -= {name for f in parsed.factors if "days" not in f.calls for name in f.columns}
+    coded = pd.concat([sample, *_beside(source, sample, days)], ignore_index=True)
     design = read_design(formula, _with_outcome(coded, outcome), any_rank=True, one_value=True)
     sampled = design.recoded(_with_outcome(sample, outcome))
     scoring = model.scoring(sampled)
@@ -231,12 +233,13 @@ def _with_outcome(predictors: pd.DataFrame, outcome: str) -> pd.DataFrame:
     return table
 
 
-def _beside(source: Source, sample: pd.DataFrame) -> list[pd.DataFrame]:
-    """Records like the first of the sample, with levels that it lacks, or a missing value."""
+def _beside(source: Source, sample: pd.DataFrame, days: Collection[str]) -> list[pd.DataFrame]:
+    """Records like the first of the sample, with levels that it lacks, or a missing value; `days`
+    are columns of dates that are read as numbers."""
     first, rows = sample.iloc[:1], []
     for name in sample.columns:
         number = pd.api.types.is_numeric_dtype(sample[name])
-        if not number or sample[name].nunique() <= _MOST_LEVELS:
+        if name not in days and (not number or sample[name].nunique() <= _MOST_LEVELS):
             levels = source.distinct(name)
             repeated = first.loc[first.index.repeat(len(levels))]
             rows.append(repeated.assign(**{name: levels}).reset_index(drop=True))

@@ -1,8 +1,9 @@
-"""Zeros and missing values: whether an outcome is one of them, and its value where it is neither.
+"""Zeros, codes and missing values: whether an outcome is one of them, and its value if it is none.
 
 ``zeros=True`` or ``missing=True`` of a model gives two blocks, which share no parameters: a
 Bernoulli model of being 0, or missing, by the same formula, and the model itself for the other
-records. With both, missing comes first, then 0 among those that are there. What a record tells is
+records. Of several, and of ``codes=``, each has a Bernoulli model of the records that are none of
+those before it: missing, then the codes in their order, then 0. What a record tells is
 the sum of its log-likelihoods in its blocks, so that weights and bounds act on the whole record and
 one charge covers all blocks. Predictors are coded with those of all records: which of them reach a
 block is confidential and must not shape the coding.
@@ -10,7 +11,7 @@ block is confidential and must not shape the coding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,13 +19,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, numbers_in
-from pyhybrid.models.columns.support import support_said
+from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
 from pyhybrid.models.formula.design import Matrix, Positions, check_formulas
@@ -33,8 +34,11 @@ from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
 from pyhybrid.models.survey import SurveyWeights
 
-VALUE_OF = {"missing": np.nan, "zero": 0.0}
-"""What a record has of which a block says yes, by the block's name."""
+
+def value_of(block: str) -> float:
+    """What a record has of which the block of this name says yes."""
+    named = {"missing": np.nan, "zero": 0.0}
+    return named[block] if block in named else float(block)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,14 +70,14 @@ def check_one_block(bound: BoundModel) -> None:
     """Raise InvalidInput for a model in blocks, where a cap is to clip what a record tells."""
     if bound.blocks:
         raise InvalidInput(
-            "a cap needs a model without zeros= and missing=: it clips what a record tells in all, "
-            "and the blocks of such a model are sampled one by one; choose another mechanism"
+            "a cap needs a model without zeros=, codes= and missing=: it clips what a record tells "
+            "in all, and the blocks of such a model are sampled one by one; take another mechanism"
         )
 
 
 @dataclass(frozen=True)
 class BlockModel(RegressionModel):
-    """A model whose outcome may be missing, or 0.
+    """A model whose outcome may be missing, or 0, or a code.
 
     Parameters
     ----------
@@ -82,26 +86,53 @@ class BlockModel(RegressionModel):
         default prior; the model itself is then of the other records, and draws no 0. The charge is
         for all blocks together. Mechanisms with weights and `pyhybrid.ClippedScores` take such a
         model, a cap does not.
+    codes : tuple of float, optional, keyword
+        Answers that are no amounts, such as -9 for refused: public, released in their shares, each
+        by a Bernoulli model as that of zeros; no amount that is drawn is one of them.
     """
 
     _: KW_ONLY
     zeros: bool = False
     missing: bool = False
+    codes: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_flag(self.missing, "missing")
         if check_flag(self.zeros, "zeros") and isinstance(self, LeveledModel):
             raise InvalidInput(f"zeros=True is for amounts and counts: found {self.name}")
+        if self.codes is not None:
+            object.__setattr__(self, "codes", self._checked_codes(self.codes))
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         forms = super().forms(df)
         return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
 
+    def _checked_codes(self, codes: Any) -> tuple[float, ...]:
+        if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
+            raise InvalidInput("codes must be a tuple of numbers, such as (-9, -8)")
+        numbers = [check_finite(code, "each of codes") for code in codes]
+        plain = tuple(int(code) if code.is_integer() else code for code in numbers)
+        decimals = self.given_decimals
+        check_decimals(decimals)
+        if isinstance(self, LeveledModel):
+            raise InvalidInput(f"codes= are for amounts and counts: {self.name} has levels=")
+        if len({*plain}) < len(plain) or (self.zeros and 0 in plain):
+            raise InvalidInput("codes must be different, and 0 none of them beside zeros=True")
+        if decimals is not None and any(round(code, decimals) != code for code in plain):
+            raise InvalidInput(f"codes must be numbers of {decimals} decimals, as amounts are")
+        return plain
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """Numbers that have a block of their own, and no amount is drawn at."""
+        return (*(self.codes or ()), *((0.0,) if self.zeros else ()))
+
     @property
     def block_names(self) -> tuple[str, ...]:
         """Names of the blocks beside that of the values, in the order in which they are asked."""
-        return ("missing",) * self.missing + ("zero",) * self.zeros
+        codes = tuple(map(str, self.codes or ()))
+        return ("missing",) * self.missing + codes + ("zero",) * self.zeros
 
     def scoring(self, matrix: Matrix) -> Scoring:
         values: Scoring = self.scoring_of_values(matrix)
@@ -125,8 +156,7 @@ class BlockModel(RegressionModel):
         values = super().outcome_numbers(column)
         if not self.block_names:
             return values
-        yes_of = {"missing": column.isna().to_numpy(dtype=bool), "zero": numbers_in(column) == 0}
-        chosen = [yes_of[name] for name in self.block_names]
+        chosen = [_is_one(column, name, numbers_in(column)) for name in self.block_names]
         blocks, left = list[FloatArray](), np.any([*chosen, np.isfinite(values)], axis=0)
         for yes in chosen:
             blocks.append(np.where(left, yes, np.nan))
@@ -144,11 +174,12 @@ class BlockModel(RegressionModel):
         check_formulas(df, [self.formula])
         outcome = sides_of(self.formula)[0]
         column, at, blocks = df[outcome], np.arange(len(df)), list[Block]()
-        if self.zeros and not is_number(column):
-            raise InvalidInput(f"zeros=True needs a numeric outcome: {outcome!r} is {column.dtype}")
+        if self.points and not is_number(column):
+            raise InvalidInput(
+                f"zeros=True or codes= needs a numeric outcome: {outcome!r} is {column.dtype}"
+            )
         for name in self.block_names:
-            yes = column.isna() if name == "missing" else column == 0
-            decision = yes.to_numpy(dtype=bool, na_value=False)
+            decision = _is_one(column, name, column)
             indicator = Indicator(self.formula).bind_at(with_columns(df, {outcome: decision}), at)
             blocks.append(Block(name=name, bound=indicator, at=at))
             at = at[~decision[at]]
@@ -162,6 +193,12 @@ class BlockModel(RegressionModel):
                 f"{name}_{b.name}" for b in blocks for name in b.bound.likelihood_parameters
             ),
         )  # fmt: skip
+
+
+def _is_one(column: pd.Series, block: str, numbers: Any) -> BoolArray:
+    """Of which records the block says yes, whatever those before it say, shape (n,)."""
+    yes = column.isna() if block == "missing" else pd.Series(numbers) == value_of(block)
+    return yes.to_numpy(dtype=bool, na_value=False)
 
 
 def _one_after_the_other(programs: Iterable[StanProgram]) -> StanProgram:
@@ -204,7 +241,7 @@ class BoundBlocks(BoundModel):
     @property
     def assumptions(self) -> tuple[str, ...]:
         low, high = self.value.model.ends
-        ends = (min(low, 0.0), max(high, 0.0)) if self.model.zeros else (low, high)
+        ends = min(low, *self.model.points, low), max(high, *self.model.points, high)
         said = support_said(self.synthesized[0], ends)
         return (*self.model.assumptions, *said, *super().assumptions)
 
@@ -229,7 +266,7 @@ class BoundBlocks(BoundModel):
     def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:
         """None of its own: each block has a program and data."""
         raise InvalidInput(
-            "a model with zeros= or missing= has a data block for each of its blocks"
+            "a model with zeros=, codes= or missing= has a data block for each of its blocks"
         )
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
@@ -263,12 +300,11 @@ class BoundBlocks(BoundModel):
         for block in self.blocks[:-1]:
             matrix = block.bound.design.recoded(table)
             yes = block.bound.drawn(block.draws_of(draws), draw, rng, matrix, at) == 1
-            values[at[yes]] = VALUE_OF[block.name]
+            values[at[yes]] = value_of(block.name)
             at = at[~yes]
         if at.size:
-            apart, matrix = 0.0 if self.model.zeros else None, self.value.design.recoded(table)
-            of_value = self.blocks[-1].draws_of(draws)
-            values[at] = self.value.drawn(of_value, draw, rng, matrix, at, apart)
+            of_value, matrix = self.blocks[-1].draws_of(draws), self.value.design.recoded(table)
+            values[at] = self.value.drawn(of_value, draw, rng, matrix, at, self.model.points)
         there, like = ~np.isnan(values), self.table[self.synthesized[0]]
         if there.all():
             return self.value.released(values, like).to_frame()

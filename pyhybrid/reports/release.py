@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from html import unescape
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.models.columns.dates import DateForm
+from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.conversions import epsilon_text
@@ -53,7 +54,7 @@ def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str
 def with_days(release: Release, data: pd.DataFrame) -> tuple[Release, pd.DataFrame]:
     """Both with columns of dates as numbers, steps (days, seconds) since their first one."""
     domain = release.settings.get("domain", {})
-    forms = {name: DateForm.of(cells["dates"]) for name, cells in domain.items()
+    forms: dict[str, Any] = {name: kind_from_dict(cells["dates"]) for name, cells in domain.items()
              if isinstance(cells, Mapping) and "dates" in cells}  # fmt: skip
 
     def counted(table: pd.DataFrame) -> pd.DataFrame:

@@ -119,15 +119,14 @@ class IbisTable(Source):
         rows, total = self._table.select(*columns), self.count()
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
-        frame: pd.DataFrame = _from_ibis("reading", rows.to_pandas)
-        return frame
+        return _frame(rows)
 
     def distinct(self, column: str) -> list[Any]:
         self.check_columns([column])
         values = self._table[column]
         levels = self._table.filter(values.notnull()).select(column).distinct()
-        seen = _from_ibis("reading", levels.to_pandas)
-        return sorted(seen[column].dropna().tolist(), key=lambda value: (str(type(value)), value))
+        seen = _frame(levels)[column]
+        return sorted(seen.dropna().tolist(), key=lambda value: (str(type(value)), value))
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])
@@ -214,6 +213,12 @@ def _nested(numbers: Any, cut: Thresholds) -> Any:
         )
 
     return below(0, cut.at.size)
+
+
+def _frame(rows: Any) -> pd.DataFrame:
+    """Rows as `batches` has them: days of a DATE column stay days."""
+    frame: pd.DataFrame = _from_ibis("reading", rows.to_pyarrow).to_pandas()
+    return frame
 
 
 def _from_ibis(what: str, call: Callable[[], Any]) -> Any:

@@ -19,13 +19,11 @@ from pyhybrid.fitting.disclosive_columns import (
     names_persons,
     repeated_identifiers,
 )
-from pyhybrid.models.columns.dates import dates_in
-from pyhybrid.models.columns.form import places_of_levels
+from pyhybrid.models.columns.dates import Dates, dates_in
+from pyhybrid.models.columns.form import Kind, places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
-    Dates,
-    Kind,
     Leveled,
     Nominal,
     Number,
@@ -209,13 +207,16 @@ def write_draft(
 
 def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
     """Records of each level and code, and of each end but 0 those that a range shorter by one step
-    of rounding would leave out. Confidential."""
+    of rounding, of dates by a 50th, would leave out. Confidential."""
     if isinstance(kind, Leveled):
         places = places_of_levels(column.dropna(), kind.levels)
         counts = np.bincount(places[places >= 0], minlength=len(kind.levels))
         return dict(zip(map(str, kind.levels), counts.tolist(), strict=True))
     if isinstance(kind, Dates):
-        return _records_of_dates(kind, column.dropna())
+        at, end = kind.numbers(column.dropna()), kind.last / _PARTS_OF_DATES
+        of_codes = {c: int((at == p).sum()) for c, p in zip(kind.codes, kind.points, strict=True)}
+        lower, upper = ((at >= 0) & (at < end)).sum(), (at > kind.last - end).sum()
+        return {**of_codes, "lower": int(lower), "upper": int(upper)}
     assert isinstance(kind, Number)
     assert kind.lower is not None
     assert kind.upper is not None
@@ -223,12 +224,3 @@ def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
     beyond = {"lower": amounts < kind.lower + step, "upper": amounts > kind.upper - step}
     ends = {end: int(beyond[end].sum()) for end in beyond if getattr(kind, end) != 0}
     return {**{str(code): int((column == code).sum()) for code in kind.codes}, **ends}
-
-
-def _records_of_dates(kind: Dates, held: pd.Series) -> dict[str, int]:
-    """Records of each code, and those of the first and the last 50th of the range."""
-    at = kind.numbers(held)
-    codes = {code: int((at == p).sum()) for code, p in zip(kind.codes, kind.points, strict=True)}
-    first = (at >= 0) & (at < kind.last / _PARTS_OF_DATES)
-    last = at > kind.last * (1 - 1 / _PARTS_OF_DATES)
-    return {**codes, "lower": int(first.sum()), "upper": int(last.sum())}

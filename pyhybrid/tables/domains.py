@@ -13,11 +13,11 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.mechanisms.marginals.select import most_cells
+from pyhybrid.models.columns.dates import Dates
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
-    Dates,
-    Kind,
     Leveled,
     Number,
     Real,
@@ -123,7 +123,6 @@ MOST_EFFECTS_OF_PAIRS = 2000
 """The same, where tables of all pairs are measured."""
 SELECTS = ("few", "all", "private")
 """What noisy marginals of a table measure: few tables, all pairs, or a private choice of them."""
-_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 _PARTS = 10  # that numbers of a reference are cut in
 
 
@@ -143,11 +142,6 @@ def domains_of(
             "upper= in its type, or a reference that has it"
         )
     return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
-
-
-def most_tables(n_columns: int) -> int:
-    """Two-way tables of one column at most: 30 in all, or 3 each; each takes part of epsilon."""
-    return max(_FEWEST, _TABLES // n_columns)
 
 
 def default_delta(n: int) -> float:

@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -28,11 +28,13 @@ from pyhybrid.core.randomness import new_identifier, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
+from pyhybrid.mechanisms.clipped_scores import ClippedScores, ScoredEstimate
+from pyhybrid.mechanisms.marginals.noisy_marginals import EstimatedTable, NoisyMarginals
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import save_in_parts
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.record import Origin, ReleaseRecord
+from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release, report_pages
 from pyhybrid.releases.statement import privacy_statement
 from pyhybrid.running.files import file_aside, put_in_place
@@ -44,35 +46,13 @@ _SHOWN = 20_000  # records of the owner's report
 _STATE = "estimate.json"
 
 
-class Estimate(Protocol):
-    """What a mechanism knows after its last look at confidential values."""
-
-    @property
-    def record(self) -> ReleaseRecord: ...
-
-    def state(self) -> dict[str, Any]:
-        """All that rows are drawn from, as JSON."""
-
-    def rows(self, public: pd.DataFrame, place: int, random: Any) -> pd.DataFrame:
-        """Synthesized columns of set `place`, from 1, beside these public columns."""
-
-
-class OfSources(Protocol):
-    """A mechanism that estimates from a source."""
-
-    @property
-    def synthesizes(self) -> tuple[str, ...]: ...
-
-    def describe(self) -> dict[str, Any]: ...
-
-    def estimate(self, source: Source, n_synthetic: int) -> Estimate: ...
-
-    def estimate_of(self, state: Mapping[str, Any], source: Source) -> Estimate: ...
+Estimate = ScoredEstimate | EstimatedTable
+"""What a mechanism knows after its last look at confidential values."""
 
 
 @bar_in_notebooks
 def release_in_parts(
-    mechanism: OfSources,
+    mechanism: ClippedScores | NoisyMarginals,
     table: Any,
     folder: str | os.PathLike[str],
     *,
@@ -136,7 +116,7 @@ def release_in_parts(
     with _folder_of_parts(target) as aside:
         state = _stored(aside, json.loads(json.dumps(asked, default=str)))
         if state is None:
-            estimate = mechanism.estimate(source, n_synthetic)
+            estimate: Estimate = mechanism.estimate(source, n_synthetic)
             state = {**asked, "identifier": new_identifier(), "estimate": estimate.state()}
         else:
             estimate = mechanism.estimate_of(state["estimate"], source)

@@ -21,7 +21,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import DateForm
+from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import plain_numbers
 from pyhybrid.models.columns.support import FEW
@@ -38,16 +38,8 @@ _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
 _FEW_TEXTS = 5  # that may be half of its cells
 _SIGNS = r"[$€£¥%]|EUR|USD|CHF|GBP"  # beside a number
-_WRITTEN = {
-    r"[+-]?\d+(\.\d+)?": ("signs or spaces", []),
-    r"[+-]?(\d{1,3}(,\d{3})+|\d{1,3})(\.\d+)?": ("separators of thousands", ["thousands=,"]),
-    r"[+-]?\d+(,\d+)?": ("decimal commas", ["decimal=,"]),
-    r"[+-]?\d{1,3}(\.\d{3})*(,\d+)?": (
-        "decimal commas and points between thousands", ["decimal=,", "thousands=."]),
-    r"[+-]?\d{1,3}(['’]\d{3})*(\.\d+)?": ("marks between thousands", ["thousands='"]),
-}  # fmt: skip
-"""What texts match that are numbers but for signs and spaces: how these are written, and what reads
-them."""
+_WAYS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", "'"))
+"""Marks of decimals and thousands that texts are tried with."""
 _NEGATIVE = r"\([\d.,]*\d\)|\d[\d.,]*-"  # as (5) or 5-
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
@@ -280,8 +272,8 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     """Texts of dates and of levels that are texts, else numbers; texts, to be refused, if a cell is
     no number."""
-    dates = isinstance(form, DateForm)
-    levels = form.codes if isinstance(form, DateForm) else form.levels or ()
+    dates = isinstance(form, Dates)
+    levels = form.codes if isinstance(form, Dates) else form.levels or ()
     texts_of_levels = [level for level in levels if isinstance(level, str)]
     absent = text.isin(_MISSING_NUMBER) & ~text.isin(texts_of_levels) | text.isin(written.missing)
     cells: pd.Series = text.where(~absent)
@@ -331,19 +323,21 @@ def _are_numbers(texts: pd.Series) -> float:
 
 
 def _with_signs(known: pd.Series) -> str | None:
-    """Why texts seem to be numbers, if they are but for signs, separators and decimal commas."""
+    """Why texts seem to be numbers, if they are but for signs, separators and decimal commas, and
+    what reads them."""
     texts = known.head(_LOOKED_AT).astype(str)
     signs = "".join(sorted({sign for found in texts.str.findall(_SIGNS) for sign in found}))
-    bare = texts.str.replace(rf"{_SIGNS}|\s", "", regex=True)
-    for pattern, (how, ways) in _WRITTEN.items():
-        if bare.str.fullmatch(pattern).mean() >= _MOSTLY:
-            given = [*ways, *([f"signs={signs}"] if signs else [])] or ["thousands=' '"]
-            how = f"{how} and {signs}" if signs and ways else how
+    for decimal, thousands in _WAYS:
+        way = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=())
+        if way.numbers(texts).notna().mean() >= _MOSTLY:
+            said = {"decimal": decimal.strip("."), "thousands": thousands, "signs": signs}
+            given = [f"{name}={mark}" for name, mark in said.items() if mark] or ["thousands=' '"]
             reads = "reads" if len(given) == 1 else "read"
             return (
-                f"it holds numbers with {how}, and is read as text: {' and '.join(given)} {reads} "
-                "them"
+                "it holds numbers with signs or separators, and is read as text: "
+                f"{' and '.join(given)} {reads} them"
             )
+    bare = texts.str.replace(rf"{_SIGNS}|\s", "", regex=True)
     negative = bare.str.fullmatch(_NEGATIVE)
     if negative.any() and (negative | bare.str.fullmatch(r"[\d.,]*\d")).mean() >= _MOSTLY:
         return "it holds numbers below 0 as (5) or 5-, and is read as text: write them as -5"
@@ -356,12 +350,9 @@ def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
         return None
     marked = text[text.isin(_MARKS)]
     marks = [mark for mark in _MARKS if (marked == mark).any()] if len(marked) else []
-    pattern = rf"{_THOUSANDS}|[1-9]\d{{0,2}}"
-    some = text.head(_LOOKED_AT)
-    if not some[~some.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all():
-        held = some[:0]
-    else:
-        held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique(), dtype=object)
+    pattern, held = rf"{_THOUSANDS}|[1-9]\d{{0,2}}", text.head(_LOOKED_AT)
+    alike = held[~held.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all()
+    held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique() if alike else [], dtype=object)
     points = held.str.contains(".", regex=False)
     if points.sum() > FEW and held.str.fullmatch(pattern).all():
         return (

@@ -19,13 +19,13 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.models.columns.kinds import dates_kind
 from pyhybrid.models.formula.values import is_number
+from pyhybrid.tables.after import values_of
 
 _ROWS = 20_000  # that are looked at
 _MOST_NUMBERS, _MOST_LEVELS = 60, 30
 _CHANCE = 10  # records that would break a relation by chance
 _GROUP = 5  # records of a group, on average
 _ROUNDED = 1e-6
-_DAY = 86_400.0
 
 
 def relations_of(df: pd.DataFrame) -> list[str]:
@@ -34,16 +34,11 @@ def relations_of(df: pd.DataFrame) -> list[str]:
     df = df if len(df) <= _ROWS else df.sample(_ROWS, random_state=0)
     if len(df) < 2 * _CHANCE:
         return []
-    numbers = {
-        str(name): np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        for name, column in df.items()
-        if is_number(column) and column.nunique() > 2
-    }
+    numbers = {}
     for name, column in df.items():
-        if (dates := dates_kind(column)) is not None:
-            days = dates.numbers(column)
-            start = pd.Timestamp(dates.first).timestamp() / _DAY
-            numbers[str(name)] = np.where(days < 0, np.nan, start + days * dates.step / _DAY)
+        dates = dates_kind(column)
+        if dates is not None or (is_number(column) and column.nunique() > 2):
+            numbers[str(name)] = values_of(column, dates).to_numpy()
     numbers = dict(itertools.islice(numbers.items(), _MOST_NUMBERS))
     levels = {
         str(name): pd.factorize(column, use_na_sentinel=False)
@@ -58,11 +53,6 @@ def relations_of(df: pd.DataFrame) -> list[str]:
         *_skips(df, levels),
         *_groups(df, levels),
     ]
-
-
-def can_be_declared(relation: str) -> bool:
-    """Whether a line of `relations_of` is a relation that noisy rows can be made to keep."""
-    return any(mark in relation for mark in (" = ", " <= ", " exactly if "))
 
 
 def _named(name: str) -> str:

@@ -12,18 +12,17 @@ import pandas as pd
 from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import names_persons
-from pyhybrid.models.columns.form import as_levels
+from pyhybrid.models.columns.dates import Dates
+from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import (
     Counts,
-    Dates,
-    Kind,
     Leveled,
     Real,
     kind_from_dict,
     kind_of,
 )
 from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import row_label
 from pyhybrid.releases.column_decisions import Decisions
 
 MOST_LEVELS = 30
@@ -45,7 +44,7 @@ def decisions_of(
     check_names(columns, df.index.names)
     if isinstance(id, (list, tuple)) or not isinstance(id, str | None):
         raise InvalidInput(f"id must name one column: found {id!r}; drop the others")
-    roles = {"id": _listed([] if id is None else [id], "id"), "drop": _listed(drop, "drop"),
+    roles = {"id": () if id is None else (id,), "drop": _listed(drop, "drop"),
              "keep": _listed(keep, "keep")}  # fmt: skip
     role_of: dict[str, str] = {}
     for role, names in roles.items():
@@ -57,7 +56,13 @@ def decisions_of(
                 )
             role_of[name] = role
     if id is not None:
-        _check_id(df[id])
+        again = np.flatnonzero(df[id].duplicated() | df[id].isna())
+        if again.size:
+            raise InvalidInput(
+                f"id {id!r} must name each row once: {row_label(df.index, int(again[0]))} has none "
+                "or that of another row, and epsilon is that of one row. Drop the column, or make "
+                "one row of each person"
+            )
     dropped = (*roles["drop"], *([] if unit is None or unit in role_of else [unit]))
     return Decisions.of(dropped, roles["keep"], roles["id"])
 
@@ -75,16 +80,6 @@ def _listed(names: Any, what: str) -> tuple[str, ...]:
     if columns is None or not all(isinstance(name, str) for name in columns):
         raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
     return columns
-
-
-def _check_id(column: pd.Series) -> None:
-    again = np.flatnonzero((column.duplicated() | column.isna()).to_numpy())
-    if again.size:
-        raise InvalidInput(
-            f"id {str(column.name)!r} must name each row once: "
-            f"{row_label(column.index, int(again[0]))} has none, or one that another row has, and "
-            "epsilon here is that of one row. Drop the column, or make one row of each person"
-        )
 
 
 def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:
@@ -181,7 +176,7 @@ def public_kinds(
     for name in names:
         column = df[name]
         if reference is not None and name in reference:
-            column = _together(column, reference[name])
+            column = pd.concat([column, reference[name]], ignore_index=True).rename(name)
         try:
             kind = types[name] if name in types else kind_of(column)
         except InvalidInput:
@@ -196,23 +191,7 @@ def is_predictor(kind: Kind) -> bool:
     return not (isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS)
 
 
-def _together(column: pd.Series, other: pd.Series) -> pd.Series:
-    """Values of both tables; categories stay where they agree."""
-    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype != other.dtype:
-        column, other = column.astype(object), other.astype(object)
-    both: pd.Series = pd.concat([column, other], ignore_index=True)
-    both.name = str(column.name)
-    return both
-
-
 def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
     """The table with levels as they are declared: a file with one text among numbers, or with none,
     has the others as texts, or as numbers."""
-    columns = {
-        name: as_levels(df[name], kind.levels)
-        for name, kind in kinds.items()
-        if isinstance(kind, Leveled)
-    }
-    if all(column.equals(df[name]) for name, column in columns.items()):
-        return df
-    return with_columns(df, columns)
+    return read_in_forms(df, {n: kind for n, kind in kinds.items() if isinstance(kind, Leveled)})

@@ -17,7 +17,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.models.columns.kinds import Kind
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.releases.column_decisions import check_decided
 from pyhybrid.releases.release import Release
@@ -27,7 +27,6 @@ from pyhybrid.tables.domains import (
     SELECTS,
     domains_of,
     measured_with,
-    most_tables,
     pairs_or_choice,
 )
 from pyhybrid.tables.roles import (
@@ -41,6 +40,8 @@ from pyhybrid.tables.roles import (
     types_stated,
     with_declared_levels,
 )
+
+_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 
 
 @bar_in_notebooks
@@ -161,7 +162,12 @@ def synthesize_table(
         delta=delta, select=select, unit=unit, rows_per_unit=rows_per_unit, reference=reference,
         public=public, holds_no_released_record=holds_no_released_record,
     )  # fmt: skip
-    release = release_table(df, mechanism, kinds, n_synthetic=n_synthetic, progress=progress)
+    if warning := mechanism.too_few(len(df)):
+        warnings.warn(warning, stacklevel=2)
+    check_count(n_synthetic, "n_synthetic")
+    release = mechanism.release(
+        with_declared_levels(df, kinds), n_synthetic=n_synthetic, progress=progress
+    )
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
     if stated:
@@ -202,10 +208,10 @@ def _after(
     )
     facts = release.charge.facts
     facts = {**facts, "assumes": [*facts.get("assumes", ()), in_one_line(said)]}
-    kept = {
-        one.text: (_share(one, [records], kinds), _share(one, tables, kinds)) for one in declared
-    }
-    origin = release.origin
+    kept, origin = {}, release.origin
+    for one in declared:
+        of_rows = [1 - one.broken(table, kinds).mean() for table in (records, *tables)]
+        kept[one.text] = float(of_rows[0]), float(np.mean(of_rows[1:]))
     if origin is not None:
         origin = replace(origin, data=records, relations=kept)
     return replace(
@@ -216,16 +222,6 @@ def _after(
         charge=replace(release.charge, facts=facts),
         origin=origin,
     )
-
-
-def release_table(
-    df: pd.DataFrame, mechanism: NoisyMarginals, kinds: Mapping[str, Kind], **options: Any
-) -> Release:
-    """The release of a table, before decisions on columns that are not synthesized."""
-    if warning := mechanism.too_few(len(df)):
-        warnings.warn(warning, stacklevel=3)
-    check_count(options.get("n_synthetic", 1), "n_synthetic")
-    return mechanism.release(with_declared_levels(df, kinds), **options)
 
 
 def table_mechanism(
@@ -269,8 +265,9 @@ def table_mechanism(
 def _few_predictors(
     kinds: Mapping[str, Kind], kept: Mapping[str, Kind], reference: pd.DataFrame | None
 ) -> dict[str, tuple[str, ...]]:
-    """Columns that each one is measured with: 30 tables in all, or 3 each."""
-    most, usable, predictors = most_tables(len(kinds)), dict(kept), {}
+    """Columns that each one is measured with: 30 tables in all, or 3 each, as each takes part of
+    epsilon."""
+    most, usable, predictors = max(_FEWEST, _TABLES // len(kinds)), dict(kept), {}
     for name, kind in kinds.items():
         predictors[name] = measured_with(
             name, {**usable, name: kind}, usable, kept=kept, most=most, reference=reference
@@ -278,8 +275,3 @@ def _few_predictors(
         if is_predictor(kind):
             usable[name] = kind
     return predictors
-
-
-def _share(relation: Relation, tables: Sequence[pd.DataFrame], kinds: Mapping[str, Kind]) -> float:
-    """Of rows that keep a relation."""
-    return 1 - float(np.mean([relation.broken(table, kinds).mean() for table in tables]))

@@ -128,7 +128,7 @@ def validate(
         )
     bound = model.bind(table)
     if bound.blocks:
-        raise InvalidInput("model must be without zeros= and missing= to be held against R")
+        raise InvalidInput("model must be without zeros=, codes= and missing= to be held against R")
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()

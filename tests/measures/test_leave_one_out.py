@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pyhybrid as ph
-from tests.privacy.enumerated import LOG_LIK, log_posterior
+from tests.audits.enumeration import log_posterior
+from tests.privacy.enumerated import LOG_LIK
 
 
 def test_a_posterior_that_is_enumerated() -> None:

@@ -32,7 +32,8 @@ def survey(n=N, seed=1):
     table["pension"] = table["income"].where(rng.random(n) > 0.2, 0)
     table["vote"] = table["voted"].where(rng.random(n) > 0.2, None)
     seen = rng.poisson(9, n) * (rng.random(n) > 0.2)
-    return table.assign(seen=pd.Series(seen).astype("Int64").mask(rng.random(n) < 0.15))
+    table["seen"] = pd.Series(seen).astype("Int64").mask(rng.random(n) < 0.15)
+    return table.assign(asked=table["seen"].where(rng.random(n) < 0.8, 99))
 
 
 RIGHT = "I((age - 50) / 10) + sex"
@@ -44,6 +45,7 @@ MODELS = {
     "mood": ph.Ordinal(f"mood ~ {RIGHT}", levels=(1, 2, 3)),
     "pension": ph.LogNormal(f"pension ~ {RIGHT}", decimals=2, unit=20_000, zeros=True),
     "seen": ph.NegativeBinomial(f"seen ~ {RIGHT}", zeros=True, missing=True),
+    "asked": ph.NegativeBinomial(f"asked ~ {RIGHT}", zeros=True, missing=True, codes=(99, -9)),
     "vote": ph.Bernoulli(f"vote ~ {RIGHT}", levels=("no", "yes"), missing=True),
 }
 
@@ -177,7 +179,10 @@ def test_what_no_block_takes_is_absent_from_all_of_them():
 def test_zeros_and_missing_values_come_back_in_their_shares():
     """Within about 5 standard errors of a share at epsilon 8, whatever the rows' labels are."""
     table = survey(16000)[::2]
-    for outcome, of_block in (("pension", lambda y: y == 0), ("vote", pd.isna), ("seen", pd.isna)):
+    for outcome, of_block in (
+        ("pension", lambda y: y == 0), ("vote", pd.isna), ("asked", lambda y: y == 99),
+        ("seen", pd.isna),
+    ):  # fmt: skip
         release = ph.ClippedScores(MODELS[outcome], epsilon=8).release(table)
         values = release.synthetic[0][outcome]
         assert abs(of_block(values).mean() - of_block(table[outcome]).mean()) < 0.04

@@ -9,7 +9,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.dates import date_format
-from pyhybrid.models.columns.dates import DateForm
 from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
 from tests.refusals import refuses
 
@@ -36,7 +35,6 @@ def test_dates_come_back_as_they_were_written(name: str) -> None:
     assert isinstance(kind, ph.Dates)
     assert kind.format == name == date_format(column)
     assert kind_from_dict(kind.as_dict()) == kind
-    assert DateForm.of(kind.given()).given() == kind.given()
     numbers = kind.numbers(column)
     assert numbers.min() >= 0
     assert numbers.max() <= kind.last

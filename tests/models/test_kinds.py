@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.models.columns.kinds import Kind, kind_from_dict, kind_of
+from pyhybrid.models.columns.form import Kind
+from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
 from tests.refusals import refuses
 
 CASES: dict[str, tuple[Any, Kind]] = {

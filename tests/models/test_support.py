@@ -28,9 +28,12 @@ SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit co
     "0/1 as floats": (RNG.integers(0, 2, N) * 1.0, "more than 10 different values.*bernoulli"),
     "negative": (COUNTS - 20, "is none; name a model: normal"),
     "fractions": (RNG.normal(9, 2, N), "is none; .*normal.*or beta within bounds"),
-    "logical": (COUNTS > 3, "must be numeric: found bool; take the model categorical"),
-    "text": (np.where(COUNTS > 3, "many", "few"), "must be numeric.*bernoulli if there are two"),
-    "category": (pd.Categorical(COUNTS), "must be numeric: found category; take the model cat"),
+    "logical": (COUNTS > 3, "must be numeric: found .*; take a model of levels"),
+    "text": (
+        np.where(COUNTS > 3, "many", "few"),
+        "must be numeric: found .*; take a model of levels",
+    ),
+    "category": (pd.Categorical(COUNTS), "must be numeric: found .*; take a model of levels"),
 }
 
 

@@ -53,6 +53,32 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
 
 
 @pytest.mark.samples
+def test_codes_are_blocks_of_their_own() -> None:
+    """-8 and 3 of all records, then 0 of the others: the likelihood is that of a product, shares
+    come back, and no amount that is drawn is a code."""
+    coded = np.where(ZERO, 0, np.where(GONE, -8, np.where(X > 0.8, 3, COUNT + 4)))
+    bound = ph.Poisson("y ~ x", codes=(-8, 3), zeros=True).bind(_table(coded))
+    assert [block.name for block in bound.blocks] == ["-8", "3", "zero", "value"]
+    assert "Whether a value of y is -8 or 3 or 0" in bound.assumptions[0]
+    draws = draws_of(bound, draws=30)
+    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
+    first, second, zero = (
+        special.expit(draws.flat(f"beta_{name}") @ DESIGN.T) for name in ("-8", "3", "zero")
+    )
+    value = stats.poisson.logpmf(coded, np.exp(draws.flat("beta_value") @ DESIGN.T))
+    rest = np.where(coded == 0, np.log(zero), np.log1p(-zero) + value)
+    rest = np.log1p(-first) + np.where(coded == 3, np.log(second), np.log1p(-second) + rest)
+    expected = np.where(coded == -8, np.log(first), rest)
+    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+    made = np.stack([bound.replicate(draws, 3, np.random.default_rng(k))["y"] for k in range(20)])
+    chances = {-8: first[3], 3: (1 - first[3]) * second[3]}
+    for code, chance in chances.items():
+        error = np.sqrt((chance * (1 - chance)).sum() / 20)
+        assert abs((made == code).sum(axis=1).mean() - chance.sum()) < 5 * error
+    assert set(made[made < 0]) == {-8}
+
+
+@pytest.mark.samples
 def test_shares_and_amounts_come_back() -> None:
     """5 Monte Carlo standard errors over 20 replicates of one draw."""
     bound = BOTH.bind(_table())
@@ -176,15 +202,21 @@ def test_blocks_without_a_record_have_their_prior() -> None:
      "be above 0"),
     (lambda: ph.Poisson("y ~ x", zeros=True).bind(_table(TEXT)), "needs a numeric outcome"),
     (lambda: ph.Bernoulli("y ~ x", zeros=True), "zeros=True is for amounts and counts"),
+    (lambda: ph.Bernoulli("y ~ x", codes=(9,)), "for amounts and counts"),
+    (lambda: ph.Poisson("y ~ x", codes=("9",)), "each of codes must be"),
+    (lambda: ph.Poisson("y ~ x", codes=(9, 9)), "codes must be different"),
+    (lambda: ph.Poisson("y ~ x", codes=(0,), zeros=True), "0 none of them"),
+    (lambda: ph.Poisson("y ~ x", codes=(0.5,)), "numbers of 0 decimals"),
+    (lambda: ph.Poisson("y ~ x", codes=()), "codes must be a tuple"),
     (lambda: ph.Poisson("y ~ x", zeros="yes"), "zeros must be True or False"),
     (lambda: ph.Poisson("y ~ x", missing=1), "missing must be True or False"),
     (lambda: ph.Poisson("y ~ x", missing=True).bind(_table().assign(x=np.nan)), "predictor 'x'"),
     (lambda: BOTH.bind(pd.DataFrame({"z": Y, "x": X})), "must be a column of the data"),
     (lambda: BOTH.bind([1, 2]), "must be a pandas DataFrame"),
     (lambda: ph.Censored(BOTH, epsilon=2, inner=ph.Unweighted(BOTH), center=None).release(
-        _table(), **RANDOM_DRAWS), "without zeros= and missing="),
+        _table(), **RANDOM_DRAWS), "without zeros=, codes= and missing="),
     (lambda: ph.calibrate(BOTH, _table(), epsilon=2, holds_no_released_record=True,
-                          **RANDOM_DRAWS), "without zeros= and missing="),
+                          **RANDOM_DRAWS), "without zeros=, codes= and missing="),
 ])  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     refuses(says, make)

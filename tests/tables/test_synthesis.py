@@ -118,18 +118,6 @@ def test_a_reference_gives_types_and_needs_its_owners_word(
     np.testing.assert_array_equal(both.synthetic[0]["wage"].round(1), both.synthetic[0]["wage"])
 
 
-def test_a_private_choice_at_a_delta(survey: pd.DataFrame) -> None:
-    small = survey[["age", "voted", "region"]]
-    types = {name: TYPES[name] for name in ("voted", "region")}
-    release = ph.synthesize_table(
-        small, epsilon=5, types=types, keep=["age"], select="private", delta=1e-6
-    )
-    chosen = release.settings["chosen"]
-    assert set(chosen["region"]) <= {"age", "voted"}
-    assert chosen["voted"] or chosen["region"]
-    assert (release.charge.epsilon, release.charge.delta) == (5, 1e-6)
-
-
 def test_a_unit_is_protected_and_not_released(survey: pd.DataFrame) -> None:
     own = survey[["voted", "visits"]].assign(home=np.arange(300) // 2)
     types = {name: TYPES[name] for name in ("voted", "visits")}

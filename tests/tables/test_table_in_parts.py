@@ -17,6 +17,7 @@ from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
+from pyhybrid.tables.describe import seen_kind
 from pyhybrid.tables.domains import domain_of
 
 DOMAIN = {
@@ -34,14 +35,11 @@ def survey(n: int) -> pd.DataFrame:
     age = rng.integers(18, 91, n)
     income = np.exp(rng.normal(9.5, 0.6, n) + 0.01 * (age - 45)).clip(10, 100_000).round(-1)
     income = np.where(rng.random(n) < 0.2, 0, income)
-    return pd.DataFrame(
-        {
-            "age": age,
-            "area": rng.choice(np.array(["north", "south", "west", None], dtype=object), n),
-            "income": np.where(rng.random(n) < 0.05, np.nan, income),
-            "owner": rng.random(n) < 0.2 + 0.006 * (age - 18),
-        }
-    )
+    return pd.DataFrame({
+        "age": age, "area": rng.choice(np.array(["north", "south", "west", None], dtype=object), n),
+        "income": np.where(rng.random(n) < 0.05, np.nan, income),
+        "owner": rng.random(n) < 0.2 + 0.006 * (age - 18),
+    })  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +165,8 @@ def test_what_cannot_be_counted_where_it_is_is_said(stored: Path) -> None:
 
 
 def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
-    """DATE and TIMESTAMP of DuckDB, texts of CSV files: the same cells, and typed as they came."""
+    """DATE and TIMESTAMP of DuckDB, texts of CSV files: the same cells, typed as they came. DATE is
+    drafted as days, there and in Parquet, and `days` reads all three in a strict formula."""
     duckdb = pytest.importorskip("duckdb")
     rng = np.random.default_rng(4)
     days = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 18_000, 3000), unit="D")
@@ -175,6 +174,7 @@ def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute("create table t as select born::date born, seen from df")
     df.assign(born=days.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
+    df.assign(born=df["born"].dt.date).to_parquet(tmp_path / "t.parquet")
     ends = {"lower": "1950-01-01", "upper": "1999-12-31"}
     typed = {"born": ph.Dates(**ends, format="date"), "seen": ph.Dates(**ends, format="datetime")}
     texts = {"born": ph.Dates(**ends),
@@ -197,5 +197,10 @@ def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
         assert pd.api.types.infer_dtype(made["born"]) == kind
         year = pd.to_datetime(made["born"]).dt.year.mean()
         assert abs(year - days.year.to_numpy().mean()) < 1
+        bound = ph.ClippedScores(ph.Poisson("seen ~ days(born)")).bind_source(source)
+        assert sorted(bound.public.X[:, 1]) == sorted((days - pd.Timestamp(0)).days)
+    for where in (table, str(tmp_path / "*.parquet")):
+        drafted: Any = seen_kind(ph.open_source(where).sample(["born"])["born"])
+        assert (drafted.format, drafted.lower) == ("date", "1950-01-01")
     assert np.array_equal(*cells)
     assert np.array_equal(cells[0], np.bincount(domain["born"].places(df["born"]), minlength=100))

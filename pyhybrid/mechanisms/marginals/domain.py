@@ -23,8 +23,9 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import DateForm
+from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
+from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps
@@ -66,7 +67,7 @@ class ColumnDomain:
     center, unit : float, optional
         A typical value, and a typical difference above 0, public: where noise hides the bins,
         numbers are expected about them. Both or none.
-    dates : DateForm, optional
+    dates : Dates, optional
         Of a column of dates: how they are read as the numbers of `levels` and `bins`, and written.
 
     Examples
@@ -83,7 +84,7 @@ class ColumnDomain:
     clamp: bool = False
     center: float | None = None
     unit: float | None = None
-    dates: DateForm | None = None
+    dates: Dates | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
@@ -141,7 +142,7 @@ class ColumnDomain:
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
         shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
-        shown["dates"] = None if self.dates is None else self.dates.given()
+        shown["dates"] = None if self.dates is None else self.dates.as_dict()
         empty = (name for name, v in shown.items() if isinstance(v, list) and not v)
         absent = {*empty, *(name for name, v in shown.items() if v is None or v is False)}
         return {name: v for name, v in shown.items() if name not in absent}
@@ -159,8 +160,8 @@ class ColumnDomain:
                 f"a domain must be levels, or have the keys {', '.join(sorted(known))}"
             )
         tuples = {k: tuple(fields[k]) for k in ("levels", "bins") if k in fields}
-        dates = fields.get("dates")
-        dates = DateForm.of(dates) if isinstance(dates, Mapping) else dates
+        dates: Any = fields.get("dates")
+        dates = kind_from_dict(dates) if isinstance(dates, Mapping) else dates
         return cls(**{**fields, **tuples, "dates": dates})
 
     def cells(self, name: str, starts: IntArray | None = None) -> ColumnCells:

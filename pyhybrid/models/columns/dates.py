@@ -6,8 +6,7 @@ record can stretch the range. Its format is declared, too: what no format reads 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from pyhybrid.core.dates import (
     write_dates,
 )
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.formula.values import column_like
 
 _TYPED = (DATE, TIME)
@@ -34,8 +33,22 @@ _WHOLE = "%Y%m%d"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DateForm(Form):
-    """How dates are read as steps since `lower`, and written; see `pyhybrid.Dates`."""
+class Dates(Kind):
+    """Dates, or times, from `lower` to `upper`; what lies beyond counts at the nearer end.
+
+    Parameters
+    ----------
+    lower, upper : str
+        First and last date that can occur, as the column writes them. Public.
+    format : str, default "%Y-%m-%d"
+        As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d`` (whole
+        numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
+        "date" and "datetime" are those of data frames and databases, with ends in ISO 8601.
+    zone : str, optional
+        Of "datetime": the time zone of the released column, such as ``Europe/Berlin``.
+    codes : tuple of str, default ()
+        Entries that stand for something else, such as ``9999-12-31``: cells of their own.
+    """
 
     lower: str = ""
     upper: str = ""
@@ -64,10 +77,7 @@ class DateForm(Form):
     def _end(self, name: str) -> Any:
         text = getattr(self, name)
         if self.format in _TYPED:
-            try:
-                return pd.Timestamp(text)
-            except ValueError:
-                return pd.NaT
+            return pd.to_datetime(text, errors="coerce")
         return read_dates(pd.Series([text], dtype=object), self.format)[0]
 
     @property
@@ -76,11 +86,6 @@ class DateForm(Form):
         if self.format == TIME:
             return 1.0 if ":" in self.lower + self.upper else _DAY
         return step_of(self.format)
-
-    @property
-    def first(self) -> Any:
-        """The first date, a timestamp."""
-        return self._end("lower")
 
     @property
     def last(self) -> int:
@@ -139,17 +144,6 @@ class DateForm(Form):
         values[np.isnan(numbers)] = None
         return values if self.dtype == object else values.astype(self.dtype)
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> DateForm:
-        """Inverse of `given`."""
-        return cls(**{**given, "codes": tuple(given.get("codes", ()))})
-
-    def given(self) -> dict[str, Any]:
-        """Plain JSON types; what is not given is left out."""
-        shown = {item.name: getattr(self, item.name) for item in fields(DateForm) if item.init}
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in shown.items()}
-        return {name: value for name, value in shown.items() if value not in (None, [], False)}
-
     def read(self, column: pd.Series) -> pd.Series:
         """As it is: entries are read one by one where they are counted."""
         return column
@@ -160,7 +154,7 @@ class DateForm(Form):
 
 
 def dates_in(column: pd.Series) -> dict[str, Any] | None:
-    """Settings of `DateForm` that a column of dates seems to have, its ends moved outward to whole
+    """Settings of `Dates` that a column of dates seems to have, its ends moved outward to whole
     months or years; None if it holds none, or if its format is not told."""
     form, held = date_format(column), column.dropna()
     if form is None or held.empty:

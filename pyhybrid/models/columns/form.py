@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -251,25 +251,35 @@ class Form:
         return column_like(whole, column)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Kind(Form):
+    """What a column can hold: its form, and which values.
+
+    Parameters
+    ----------
+    missing : bool, default False
+        Values may be missing; they then stay so, or are synthesized as a column of their own.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the kind."""
+        return type(self).__name__
+
+    @classmethod
+    def settings(cls) -> list[str]:
+        """Names of what the kind takes."""
+        return [field.name for field in fields(cls) if field.init]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types; what is not given is left out."""
+        shown = {name: getattr(self, name) for name in self.settings()}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in shown.items()}
+        return {"kind": self.name, **{k: v for k, v in shown.items() if v not in (None, [])}}
+
+
 def _as_numbers(column: pd.Series) -> pd.Series:
     return column_like(column.to_numpy(dtype=np.float64, na_value=np.nan), column)
-
-
-def form_of_levels(
-    column: pd.Series,
-    given: tuple[Any, ...] | None,
-    *,
-    numbers: tuple[Any, ...] | None = None,
-    ordered: bool = False,
-) -> Form | None:
-    """Form of an outcome with levels, see `outcome_levels`; None if they would be read."""
-    if given is not None:
-        return Form(levels=given, ordered=ordered)
-    try:
-        levels = outcome_levels(column.dropna(), None, numbers)
-    except (InvalidInput, TypeError):
-        return None
-    return None if levels.read else Form(levels=levels.values, ordered=ordered)
 
 
 def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
@@ -316,20 +326,3 @@ def numbers_in(column: pd.Series) -> FloatArray:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     entries = column.astype(object)
     return np.array([entry if isinstance(entry, float) else number_in(entry) for entry in entries])
-
-
-def as_levels(column: pd.Series, levels: Sequence[Any]) -> pd.Series:
-    """A column whose entries are those levels that they are, see `places_of_levels`; all else
-    stays."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        renamed = as_levels(pd.Series(column.cat.categories.astype(object)), levels)
-        if renamed.is_unique:
-            return column.cat.rename_categories(list(renamed))
-        return as_levels(column.astype(object), levels).astype("category")
-    other = "Oiuf" if any(isinstance(level, bool) for level in levels) else "Ob"  # 1 == True
-    same = column.isin(list(levels)) | column.isna()
-    if column.dtype.kind not in other and same.all():
-        return column
-    places = places_of_levels(column, levels)
-    known = np.array([*levels, None], dtype=object)
-    return column_like(np.where(places < 0, column.astype(object), known[places]), column)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,39 +20,12 @@ import pandas as pd
 from pyhybrid.core.checks import check_count, check_finite, check_positive
 from pyhybrid.core.dates import MOST_DATES
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import DateForm, dates_in
-from pyhybrid.models.columns.form import Form, check_levels_given
+from pyhybrid.models.columns.dates import Dates, dates_in
+from pyhybrid.models.columns.form import Kind, check_levels_given
 from pyhybrid.models.columns.support import FEW, decimals_of
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
 _POINT = 0.02  # share of zeros from which they are a point mass
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kind(Form):
-    """What a column can hold: its form, and which values.
-
-    Parameters
-    ----------
-    missing : bool, default False
-        Values may be missing; they then stay so, or are synthesized as a column of their own.
-    """
-
-    @property
-    def name(self) -> str:
-        """Name of the kind."""
-        return type(self).__name__
-
-    @classmethod
-    def settings(cls) -> list[str]:
-        """Names of what the kind takes."""
-        return [field.name for field in fields(cls) if field.init]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON types; what is not given is left out."""
-        shown = {name: getattr(self, name) for name in self.settings()}
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in shown.items()}
-        return {"kind": self.name, **{k: v for k, v in shown.items() if v not in (None, [])}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,25 +138,6 @@ class SemiContinuous(Real):
     """Numbers of which many are exactly 0: incomes, expenditures; see `Real`.
 
     With ``lower=0`` none is negative.
-    """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dates(DateForm, Kind):
-    """Dates, or times, from `lower` to `upper`; what lies beyond counts at the nearer end.
-
-    Parameters
-    ----------
-    lower, upper : str
-        First and last date that can occur, as the column writes them. Public.
-    format : str, default "%Y-%m-%d"
-        As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d`` (whole
-        numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
-        "date" and "datetime" are those of data frames and databases, with ends in ISO 8601.
-    zone : str, optional
-        Of "datetime": the time zone of the released column, such as ``Europe/Berlin``.
-    codes : tuple of str, default ()
-        Entries that stand for something else, such as ``9999-12-31``: cells of their own.
     """
 
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,9 +106,9 @@ def draw_within(
     draw: Callable[[Any], FloatArray],
     n: int,
     limits: tuple[float, float],
-    apart: float | None = None,
+    apart: Sequence[float] = (),
 ) -> FloatArray:
-    """n outcomes by `draw`, which gets rows, those outside of the limits, or at the value that is
+    """n outcomes by `draw`, which gets rows, those outside of the limits, or at values that are
     made apart from them, drawn again: the model given that it lies within, a function of the draw
     and public limits, which costs nothing. Where it has next to no probability within, values are
     at the nearer end, with a warning."""
@@ -116,7 +116,7 @@ def draw_within(
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.arange(n)
     for _ in range(_TRIES):
-        again = (values[left] < low) | (values[left] > high) | (values[left] == apart)
+        again = (values[left] < low) | (values[left] > high) | np.isin(values[left], apart)
         if not (left := left[again]).size:
             return values
         values[left] = draw(left)

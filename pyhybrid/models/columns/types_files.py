@@ -7,17 +7,19 @@ without a list of values, is left out, and named where its type is needed.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.dates import Dates
+from pyhybrid.models.columns.form import number_in
 from pyhybrid.models.columns.kinds import (
     FOR_PEOPLE,
     KINDS,
     Counts,
-    Dates,
     Nominal,
     Ordered,
     Real,
@@ -157,13 +159,13 @@ def _of_schema(given: dict[str, Any]) -> dict[str, Any] | None:
             given = given[tables][0]
         kind_ = given.get(inside)
         given = kind_ if isinstance(kind_, dict) and "kind" not in kind_ else given
-    of_table = given.get("missingValues", ()), given.get("null", ())
-    for key, kind, absent in zip(
-        ("fields", "columns"), (_of_table_schema, _of_csvw), of_table, strict=True
+    for key, field_of, absent in (
+        ("fields", dict, given.get("missingValues", ())),
+        ("columns", _field_of_csvw, given.get("null", ())),
     ):
         if isinstance(given.get(key), list):
-            kinds = {_name(column): kind(column, absent) for column in given[key]}
-            return {name: kind_ for name, kind_ in kinds.items() if kind_ is not None}
+            kinds = {_name(own): _kind(field_of(own), absent) for own in given[key]}
+            return {name: kind for name, kind in kinds.items() if kind is not None}
     return None
 
 
@@ -184,81 +186,67 @@ def _answers(absent: Any) -> list[str]:
     return [text for text in texts if text not in ("", "NA", "NaN")]
 
 
-def _of_table_schema(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
-    rules = field.get("constraints", {})
-    levels = rules.get("enum") or [
-        category["value"] if isinstance(category, Mapping) else category
-        for category in field.get("categories", ())
-    ]
-    return _kind(
-        str(field.get("type", "any")), levels, (rules.get("minimum"), rules.get("maximum")),
-        required=rules.get("required", False), ordered=field.get("categoriesOrdered", False),
-        absent=field.get("missingValues", absent), form=str(field.get("format", "default")),
-    )  # fmt: skip
-
-
-def _of_csvw(column: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
+def _field_of_csvw(column: Mapping[str, Any]) -> dict[str, Any]:
+    """A column of CSVW as a field of Table Schema, with the `decimals` of its pattern."""
     given = column.get("datatype", "string")
     rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {"base": given}
     written = rules.get("format", "")
     pattern = written.get("pattern", "") if isinstance(written, Mapping) else str(written)
-    base, numeric = str(rules.get("base", "string")), rules.get("base") in _NUMBERS
-    levels = pattern.split("|") if not numeric and _CHOICES.fullmatch(pattern) else []
-    ends = [rules.get(f"{end}imum", rules.get(f"{end}Inclusive")) for end in ("min", "max")]
-    decimals = len(pattern.partition(".")[2]) if numeric and pattern else None
-    return _kind(
-        base, levels, ends, required=column.get("required", False), decimals=decimals,
-        absent=column.get("null", absent),
-    )  # fmt: skip
+    numeric = rules.get("base") in _NUMBERS
+    limits: dict[str, Any] = {
+        end: rules.get(end, rules.get(f"{end[:3]}Inclusive")) for end in ("minimum", "maximum")
+    }
+    if not numeric and _CHOICES.fullmatch(pattern):
+        limits["enum"] = pattern.split("|")
+    answers = {"missingValues": column["null"]} if "null" in column else {}
+    return {
+        "type": rules.get("base", "string"),
+        "constraints": {**limits, "required": column.get("required", False)},
+        "decimals": len(pattern.partition(".")[2]) if numeric and pattern else None,
+        **answers,
+    }
 
 
 def _number(text: str) -> int | float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else number
+    number = number_in(text)
+    return None if math.isnan(number) else int(number) if number.is_integer() else number
 
 
-def _kind(
-    base: str,
-    levels: list[Any],
-    ends: Any,
-    *,
-    required: bool,
-    ordered: bool = False,
-    decimals: int | None = None,
-    absent: Any = (),
-    form: str = "default",
-) -> dict[str, Any] | None:
-    """Our words for a column; None if a schema does not say enough. What it calls missing are
-    codes, or levels, which stay apart from empty cells."""
+def _kind(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
+    """Our words for a field; None if it does not say enough. What it calls missing are codes, or
+    levels, which stay apart from empty cells."""
+    rules, base = field.get("constraints", {}), str(field.get("type", "any"))
+    required, ends = rules.get("required", False), (rules.get("minimum"), rules.get("maximum"))
     missing: dict[str, Any] = {} if required else {"missing": True}
-    answers = [] if required else _answers(absent)
+    answers = [] if required else _answers(field.get("missingValues", absent))
+    levels = rules.get("enum") or [
+        category["value"] if isinstance(category, Mapping) else category
+        for category in field.get("categories", ())
+    ]
     if base == "boolean" and not levels:
         levels = [False, True]
     if levels:
-        kind = Ordered if ordered else Nominal
+        kind = Ordered if field.get("categoriesOrdered", False) else Nominal
         read: Any = str if any(isinstance(level, str) for level in levels) else _number
-        more = [read(text) for text in answers]
-        more = [level for level in more if level not in (*levels, None)]
+        more = [level for level in map(read, answers) if level not in (*levels, None)]
         return {"kind": kind.__name__, "levels": [*levels, *more], **missing}
     if base in _DATES and None not in ends:
-        written = _DATES[base] if form in ("default", "any") else form
+        form = str(field.get("format", "default"))
+        named = {"lower": str(ends[0]), "upper": str(ends[1]),
+                 "format": _DATES[base] if form in ("default", "any") else form}  # fmt: skip
         codes = {"codes": answers} if answers else {}
-        named = {"lower": str(ends[0]), "upper": str(ends[1]), "format": written}
         return {"kind": Dates.__name__, **named, **codes, **missing}
     if base not in _NUMBERS:
         return None
-    numbers = [number for text in answers if (number := _number(text)) is not None]
-    if numbers:
+    if numbers := [number for text in answers if (number := _number(text)) is not None]:
         missing["codes"] = numbers
     lower, upper = (None if end is None else float(end) for end in ends)
     settings: dict[str, Any] = {"lower": lower, "upper": upper, **missing}
     if base in _WHOLE and lower is not None and lower >= 0:
         settings |= {"lower": int(lower), "upper": None if upper is None else int(upper)}
         return {"kind": Counts.__name__, **settings}
-    return {"kind": Real.__name__, **settings, "decimals": 0 if base in _WHOLE else decimals}
+    return {"kind": Real.__name__, **settings,
+            "decimals": 0 if base in _WHOLE else field.get("decimals")}  # fmt: skip
 
 
 def schema_of_types() -> dict[str, Any]:

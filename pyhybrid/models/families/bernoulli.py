@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +16,6 @@ from pyhybrid.models.columns.form import (
     Form,
     OutcomeLevels,
     check_levels_given,
-    form_of_levels,
     level_places,
     outcome_levels,
     places_of_levels,
@@ -56,7 +56,10 @@ class LeveledModel(RegressionModel):
 
     def form_of(self, column: pd.Series) -> Form | None:
         """The levels given, or those of logicals, and of categories and numbers that are known."""
-        return form_of_levels(column, self.levels, numbers=self.numbers, ordered=self.ordered)
+        with suppress(InvalidInput, TypeError):
+            levels = outcome_levels(column.dropna(), self.levels, self.numbers)
+            return None if levels.read else Form(levels=levels.values, ordered=self.ordered)
+        return None
 
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
         places = places_of_levels(column, self._declared).astype(np.float64)

@@ -469,7 +469,7 @@ class BoundRegression(BoundModel):
         rng: np.random.Generator,
         matrix: Matrix,
         chosen: Positions | None = None,
-        apart: float | None = None,
+        apart: Sequence[float] = (),
     ) -> FloatArray:
         """Outcomes drawn anew for the rows of a matrix, or those `chosen` (k,), as numbers on the
         scale of the table; from the model given that they are in its support, and not `apart`."""

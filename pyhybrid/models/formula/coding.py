@@ -28,12 +28,17 @@ from pyhybrid.models.formula.terms import (
     function_of,
     options_of,
 )
-from pyhybrid.models.formula.values import check_levels, kind_of, levels_of, numbers_of
+from pyhybrid.models.formula.values import (
+    check_levels,
+    days_of,
+    kind_of,
+    levels_of,
+    numbers_of,
+)
 
 State = dict[str, Any]
 """What factors took from the data, by their text."""
 Options = Mapping[str, Any]
-"""Options of a function, as they are written in the formula."""
 Coded = FloatArray | pd.Categorical
 """Values of a factor: numbers (n,), columns of a basis (n, k), or levels."""
 
@@ -87,7 +92,7 @@ class _Coder:
     def coded(self, node: ast.expr) -> Coded:
         if isinstance(node, ast.Name):
             column = self.df[node.id]
-            if self._levels_key not in self.state and kind_of(column) == "numbers":
+            if f"{self.factor.text}: levels" not in self.state and kind_of(column) == "numbers":
                 return numbers_of(column)
             return self.levels(column)
         assert isinstance(node, ast.Call)
@@ -114,21 +119,16 @@ class _Coder:
             return np.full(values.size, np.nan)  # refused later, with its row
         return _BASES[name](values, options_of(node), self.state.setdefault(key, {}))
 
-    @property
-    def _levels_key(self) -> str:
-        return f"{self.factor.text}: levels"
-
     def levels(
         self, values: pd.Series, options: Options | None = None, *, used: bool = False
     ) -> pd.Categorical:
         """Each value as a level; `used` leaves out those that no record has, as R's factor does."""
-        if self._levels_key not in self.state:
-            kind_of(values, as_levels=True)
+        key = f"{self.factor.text}: levels"
+        if key not in self.state:
             check_levels(values)
             levels = (options or {}).get("levels") or levels_of(values, used=used)
-            ordered = bool(getattr(values.dtype, "ordered", False))
-            self.state[self._levels_key] = {"levels": list(levels), "ordered": ordered}
-        levels, ordered = self.state[self._levels_key].values()
+            self.state[key] = [*levels], bool(getattr(values.dtype, "ordered", False))
+        levels, ordered = self.state[key]
         codes, entries = pd.factorize(values)
         known = pd.Index(levels, dtype=object).get_indexer(pd.Index(entries, dtype=object))
         return categories(np.append(known, -1)[codes], levels, ordered=ordered)
@@ -149,11 +149,13 @@ class _Coder:
             return self.truth(node)
         assert isinstance(node, ast.Call)
         name = function_of(node)
-        if name in ("I", "offset"):
-            return self.numbers(node.args[0])
+        if name == "days":
+            return days_of(self.df[ast.unparse(node.args[0])])
         if name in _BASES:
             return np.asarray(self.basis(node))
-        values = np.asarray(ELEMENTWISE[name](self.numbers(node.args[0])))
+        values = self.numbers(node.args[0])
+        if name in ELEMENTWISE:
+            values = np.asarray(ELEMENTWISE[name](values))
         base = options_of(node).get("base")
         return values if base is None else values / np.log(base)
 
@@ -171,16 +173,16 @@ class _Coder:
         return np.where(np.isnan(a) | np.isnan(b), np.nan, compare(a, b))
 
 
-def _constant(name: str) -> InvalidInput:
-    return InvalidInput(f"{name}() must have a column that varies: it is constant")
+def _check_varies(name: str, varies: bool) -> None:
+    if not varies:
+        raise InvalidInput(f"{name}() must have a column that varies: it is constant")
 
 
 def _scale(x: FloatArray, options: Options, state: State) -> FloatArray:
     from formulaic.transforms import scale
 
     scaled = np.asarray(scale(x, **options, _state=state))
-    if state["scale"] is not None and not state["scale"] > 0:
-        raise _constant("scale")
+    _check_varies("scale", state["scale"] is None or state["scale"] > 0)
     return scaled
 
 
@@ -209,8 +211,7 @@ def _n_knots(name: str, options: Options) -> int:
 def _take_knots(name: str, x: FloatArray, options: Options, state: State) -> None:
     """Interior knots and ends of a spline: those given, or quantiles and the range of x."""
     low, high = options.get("Boundary_knots", (float(x.min()), float(x.max())))
-    if not low < high:
-        raise _constant(name)
+    _check_varies(name, low < high)
     knots = options.get("knots", [])
     if "knots" not in options:
         inside = x[(x >= low) & (x <= high)]
@@ -260,8 +261,7 @@ def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
         breaks = options.get("breaks", [])
         if isinstance(breaks, int):
             low, high = float(x.min()), float(x.max())
-            if not low < high:
-                raise _constant("cut")
+            _check_varies("cut", low < high)
             inner, beyond = np.linspace(low, high, breaks + 1)[1:-1], (high - low) / 1000
             breaks = [low - beyond, *inner.tolist(), high + beyond]
         if not breaks:
@@ -272,25 +272,9 @@ def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
     if options.get("include_lowest", False):
         place = np.where(x == edges[0 if right else -1], 0 if right else edges.size - 2, place)
     inside = (place >= 0) & (place < edges.size - 1) & ~np.isnan(x)
-    return categories(np.where(inside, place, -1), _interval_names(options, state["breaks"]))
-
-
-def _interval_names(options: Options, breaks: list[float]) -> list[str]:
-    """As R writes them: of 3 digits, or more where needed."""
-    if "labels" in options:
-        if len(options["labels"]) != len(breaks) - 1:
-            raise InvalidInput(f"labels of cut must be {len(breaks) - 1}, as intervals are")
-        return list(options["labels"])
-    texts = ([f"{value:.{digits}g}" for value in breaks] for digits in range(3, 18))
-    text = next(text for text in texts if len({*text}) == len(text))
-    right, lowest = options.get("right", True), options.get("include_lowest", False)
-    left, close = ("(", "]") if right else ("[", ")")
-    names = [f"{left}{a},{b}{close}" for a, b in pairwise(text)]
-    if lowest and right:
-        names[0] = "[" + names[0][1:]
-    elif lowest:
-        names[-1] = names[-1][:-1] + "]"
-    return names
+    left, close = "(]" if right else "[)"
+    names = [f"{left}{a:.15g},{b:.15g}{close}" for a, b in pairwise(state["breaks"])]
+    return categories(np.where(inside, place, -1), names)
 
 
 _BASES: Mapping[str, Callable[[FloatArray, Options, State], Coded]] = {

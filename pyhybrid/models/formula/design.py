@@ -12,7 +12,6 @@ Refusals name rows, never values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -167,15 +166,11 @@ def _outcome(
 
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
-    number = is_number(values) and not pd.api.types.is_complex_dtype(values)
-    if not number:
-        instead = (
-            "its values are numbers written as text, so make numbers of them by pd.to_numeric()"
-            if _numbers_as_text(values)
-            else "take the model categorical (ordinal if its levels have an order, bernoulli if "
-            "there are two), or make numbers of it"
+    if not is_number(values) or pd.api.types.is_complex_dtype(values):
+        raise InvalidInput(
+            f"outcome {name!r} must be numeric: found {values.dtype}; take a model of levels "
+            "(bernoulli, categorical, ordinal), or make numbers of it by pd.to_numeric()"
         )
-        raise InvalidInput(f"outcome {name!r} must be numeric: found {values.dtype}; {instead}")
     y = values.to_numpy(dtype=np.float64)
     if not np.isfinite(y).all():
         label = first_row(values.index, ~np.isfinite(y))
@@ -183,20 +178,8 @@ def _numbers(values: pd.Series, name: str) -> FloatArray:
     return y
 
 
-_NUMBERS_AS_TEXT = ("string", "decimal", "integer", "floating", "mixed-integer-float")
-
-
-def _numbers_as_text(values: pd.Series) -> bool:
-    """True of texts that are all real numbers."""
-    if pd.api.types.infer_dtype(values) not in _NUMBERS_AS_TEXT:
-        return False
-    with suppress(OverflowError):  # whole numbers that no float holds
-        return bool(pd.to_numeric(values, errors="coerce").notna().all())
-    return False
-
-
 def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
-    """Refuse columns that are combinations of earlier ones, by pivoted QR of the scaled design."""
+    """Refuse columns that are combinations of others, by pivoted QR of the scaled design."""
     from scipy.linalg import qr
 
     X = matrix.X
@@ -206,25 +189,15 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
         raise InvalidInput("predictors must be small enough to square: rescale the large ones")
     if any_rank:
         return
-    zero = np.flatnonzero(size == 0)
-    if zero.size:
-        raise InvalidInput(
-            f"predictor {matrix.named(int(zero[0]))} must not be all zero: drop it, or a level "
-            "that no record has"
-        )
-    constant = np.flatnonzero(np.ptp(X[:, 1:], axis=0) == 0) + 1
-    if (X[:, 0] == 1).all() and constant.size:
-        raise InvalidInput(
-            f"predictor {matrix.named(int(constant[0]))} must vary: it is constant; leave it out"
-        )
-    triangle, order = qr(X / size, mode="r", pivoting=True)
+    triangle, order = qr(X / np.where(size > 0, size, 1.0), mode="r", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > diagonal[0] * max(X.shape) * np.finfo(float).eps).sum())
     if rank < X.shape[1]:
         named = ", ".join(matrix.named(int(place)) for place in order[rank:])
         raise InvalidInput(
             f"the design must have full column rank: rank {rank} of {X.shape[1]} columns; "
-            f"{named} is a combination of the others: leave it out"
+            f"{named} is constant, zero, or a combination of the others: leave it out, or a level "
+            "that no record has"
         )
 
 
@@ -234,7 +207,7 @@ def _code_table(
     """Design matrix of `df`, and how it was made; `coding` is that of another table, which `df` is
     then coded by."""
     missing = _missing_predictors(formula, df, coding)
-    state = {} if coding is None else dict(coding.state)
+    state = dict(coding.state) if coding else {}
     present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
     coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
     matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
@@ -243,8 +216,8 @@ def _code_table(
         row, column = np.argwhere(~finite)[0]
         label, named = row_label(df.index, int(row)), matrix.named(int(column))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
-    if not np.isfinite(matrix.offset).all():  # a sum of finite numbers
-        label = first_row(df.index, ~np.isfinite(matrix.offset))
+    if (wrong := ~np.isfinite(matrix.offset)).any():  # a sum of finite numbers
+        label = first_row(df.index, wrong)
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     _zero_where_missing(matrix, spec, present)
     indicated = coding.indicated if coding else _independent_indicators(matrix.X, df[missing])
@@ -278,11 +251,10 @@ def _factor_values(factor: Factor, df: pd.DataFrame, state: State, present: Bool
     coded = code_factor(factor, df if present.all() else df[present], state)
     if isinstance(coded, pd.Categorical):
         wrong, does = np.asarray(coded.codes < 0), "does not"
-        in_breaks = factor.text.startswith("cut(")
-        must = "lie within its breaks" if in_breaks else "have one of its levels"
+        must = "lie within its breaks" if "cut" in factor.calls else "have one of its levels"
     else:
-        wrong = np.asarray(~np.atleast_2d(np.isfinite(coded).T).all(axis=0))
-        must, does = "be finite", "is not"
+        wrong, does = np.asarray(~np.atleast_2d(np.isfinite(coded).T).all(axis=0)), "is not"
+        must = "be days as in 2001-12-31" if "days" in factor.calls else "be finite"
     if wrong.any():
         label = first_row(df.index[present], wrong)
         raise InvalidInput(f"predictor {factor.text!r} must {must}: {label} {does}")
@@ -297,17 +269,13 @@ def _factor_values(factor: Factor, df: pd.DataFrame, state: State, present: Bool
     return values
 
 
-def _zero_where_missing(
-    matrix: Matrix, spec: Any, present: Mapping[str, npt.NDArray[np.bool_]]
-) -> None:
+def _zero_where_missing(matrix: Matrix, spec: Any, present: Mapping[str, BoolArray]) -> None:
     """Set the columns of a term to 0 in rows where one of its factors is not `present` (n,)."""
-    start = 0
-    for part in spec.structure:
-        stop = start + len(part.columns)
-        for factor in part.term.factors:
+    terms = [part.term for part in spec.structure for _ in part.columns]
+    for column, term in enumerate(terms):
+        for factor in term.factors:
             if factor.expr in present:
-                matrix.X[~present[factor.expr], start:stop] = 0.0
-        start = stop
+                matrix.X[~present[factor.expr], column] = 0.0
 
 
 def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, ...]:
@@ -346,18 +314,19 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
     """Design matrix of factors that were evaluated on n records, by formulaic, and its ModelSpec;
     `spec` is that of another table, where it was decided which columns are left out to keep full
     rank."""
+    from formulaic import Formula as Terms
+    from formulaic.parser.types import Factor as Looked
+    from formulaic.parser.types import Term
+
     values = {f.text: _for_formulaic(f, coded[f.text]) for f in formula.factors}
+    options = {}
+    if spec is None:  # the terms as formulaic's own, which looks each factor up by its text
+        one, options = [Looked("1", eval_method="literal")], {"na_action": "ignore"}
+        looked = [[Looked(f.text, eval_method="lookup") for f in term] for term in formula.terms]
+        spec = Terms([Term(factors or one) for factors in looked])
     frame = pd.DataFrame(index=pd.RangeIndex(n))
-    if spec is None:
-        spec, options = _terms(formula), {"na_action": "ignore"}
-    else:
-        options = {}
     matrices = spec.get_model_matrix(frame, context=values, output="numpy", **options)
     X = np.array(matrices, dtype=np.float64, order="C")
-    if X.shape[0] != n or X.shape[1] == 0:
-        raise InvalidInput(
-            f"formula {formula.text!r} must give a row per record and a column or more"
-        )
     offset = np.zeros(n)
     with np.errstate(over="ignore"):  # refused later, with its row
         for factor in formula.offsets:
@@ -366,21 +335,6 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
     terms = [str(part.term) for part in spec.structure for _ in part.columns]
     columns = tuple(map(str, spec.column_names))
     return Matrix(X=X, offset=offset, columns=columns, terms=tuple(terms)), spec
-
-
-def _terms(formula: Formula) -> Any:
-    """The terms as formulaic's own, which looks each factor up by its text."""
-    from formulaic import Formula as Terms
-    from formulaic.parser.types import Factor as Looked
-    from formulaic.parser.types import Term
-
-    intercept = [Looked("1", eval_method="literal")]
-    return Terms(
-        [
-            Term([Looked(factor.text, eval_method="lookup") for factor in term] or intercept)
-            for term in formula.terms
-        ]
-    )
 
 
 def _for_formulaic(factor: Factor, values: Coded) -> Any:

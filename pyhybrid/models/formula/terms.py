@@ -12,6 +12,7 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,11 @@ ELEMENTWISE: Mapping[str, Callable[[FloatArray], Any]] = {
     "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sqrt": np.sqrt,
 }  # fmt: skip
 """Functions of one number; `log` takes a base as well."""
-COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
-ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }  # fmt: skip
@@ -40,13 +41,14 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "poly": ("x", "degree", "raw"),
     "ns": ("x", "df", "knots", "intercept", "Boundary_knots"),
     "bs": ("x", "df", "knots", "degree", "intercept", "Boundary_knots"),
-    "cut": ("x", "breaks", "labels", "include_lowest", "right"),
+    "cut": ("x", "breaks", "include_lowest", "right"),
     "offset": ("x",),
+    "days": ("x",),
     **dict.fromkeys(ELEMENTWISE, ("x",)),
     "log": ("x", "base"),
 }
 """Functions that a term may call, with R's names of its arguments (dots as underscores)."""
-_IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale")
+_IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale", "days")
 _CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly")
 _LOGICAL: Mapping[str, bool] = {"TRUE": True, "FALSE": False, "T": True, "F": False}
 
@@ -67,7 +69,6 @@ _FLAG = "TRUE or FALSE", lambda v: isinstance(v, bool)
 _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "levels": ("c(...) of different levels",
                lambda v: _vector(v, bool, int, float, str) and len({*v}) == len(v)),
-    "labels": ("c(...) of texts", lambda v: _vector(v, str)),
     "contr": (f"one of {', '.join(_CONTRASTS)}", lambda v: v in _CONTRASTS),
     "center": ("a number, TRUE or FALSE", lambda v: isinstance(v, bool) or _number(v)),
     "scale": ("a number above 0, TRUE or FALSE",
@@ -86,33 +87,16 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 _INSTEAD: Mapping[str, str] = {
     "center": "write scale(x, scale=FALSE)",
     **dict.fromkeys(("cr", "cs", "cc"), "write ns(x, df=4)"),
-    "ordered": "give the column an ordered category as its type",
-    "relevel": "write factor(x, levels=c(...)) with the reference first",
     "as.factor": "write factor(x)",
+    "|": "write g, a coefficient for each level, in the place of (1 | g)",
+    "%": "write a:b for a %in% b",
 }
-_CHARACTERS: Mapping[str, str] = {
-    "&": "no '&': write I((a > 1) * (b > 2)), or make a column of it",
-    "@": "no '@': terms are made record by record; make a column of it",
-    "!": "no '!': write a comparison, such as I(x == 0)",
-    "%": "no '%': write a:b for a %in% b, or make a column of it",
-    "|": "no '|': write g, a coefficient for each level, in the place of (1 | g)",
-    "$": "names of columns without '$'",
-    "{": "no '{': write I(...)",
-    "\\": "no backslash: make a column of it",
-}
-_REASONS: Mapping[str, str] = {
-    "Could not find matching context marker.": "a bracket is not closed",
-    **dict.fromkeys(
-        ("operator '<'", "operator '>'", "operator '='"),
-        "write comparisons within I(), such as I(x > 3)",
-    ),
-}
-"""What to say in the place of formulaic's words."""
+"""What to write in the place of a function or a character."""
 _LITERAL = "literal"  # how formulaic marks the intercept
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
+_CHARACTER = re.compile(r"[&@!%|${\\](?!=)")
 _DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
-_SUBTRACTED = re.compile(r"-\s*offset\s*\(")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,14 +109,20 @@ class Factor:
     columns: tuple[str, ...]
 
     @property
+    def calls(self) -> Mapping[str, ast.Call]:
+        """Calls in it, by the name of the function."""
+        nodes = ast.walk(self.tree)
+        return {function_of(node): node for node in nodes if isinstance(node, ast.Call)}
+
+    @property
     def is_offset(self) -> bool:
         """True if the factor is added to the linear predictor as it is, without a coefficient."""
-        return isinstance(self.tree, ast.Call) and function_of(self.tree) == "offset"
+        return "offset" in self.calls
 
     @property
     def contrasts(self) -> str | None:
         """Name of R's contrasts that the factor asks for."""
-        return options_of(self.tree).get("contr") if isinstance(self.tree, ast.Call) else None
+        return options_of(self.calls["C"]).get("contr") if "C" in self.calls else None
 
 
 def function_of(call: ast.Call) -> str:
@@ -183,12 +173,20 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
             f"found {', '.join(columns[:20])}{_backticks(formula, columns)}"
         )
     _check_text(formula, _bare(right), columns)
-    read = _Reader(formula=formula, columns=columns)
-    terms = tuple(
-        tuple(read.factor(f) for f in term.factors if f.eval_method.value != _LITERAL)
-        for term in _terms(formula, right, columns, outcome)
-    )
-    parsed = _without_offsets(formula, outcome, terms)
+    terms = list[tuple[Factor, ...]]()
+    for term in _terms(formula, right, columns, outcome):
+        factors = [f for f in term.factors if f.eval_method.value != _LITERAL]
+        terms.append(tuple(_factor(formula, f, columns) for f in factors))
+    offsets = [f for term in terms for f in term if f.is_offset]
+    if any(len(term) > 1 and any(f.is_offset for f in term) for term in terms):
+        raise InvalidInput(
+            f"formula {formula!r} must have offset() as a term of its own: it is multiplied by "
+            "another term"
+        )
+    terms = [term for term in terms if not any(f.is_offset for f in term)]
+    if not terms:
+        raise InvalidInput(f"formula {formula!r} must have a term beside offset(): an intercept")
+    parsed = Formula(text=formula, outcome=outcome, terms=tuple(terms), offsets=tuple(offsets))
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -204,13 +202,12 @@ def sides_of(formula: str) -> tuple[str, str]:
 def divided(formula: str, units: Mapping[str, float]) -> str:
     """The formula with columns that are terms by themselves in these units."""
     right = sides_of(formula)[1]
-    bare, depth, ends = _bare(right), 0, []
+    bare, depth, ends = _bare(right), 0, [-1]
     for place, character in enumerate(bare):
         depth += (character == "(") - (character == ")")
         if depth == 0 and character == "+":
             ends.append(place)
-    starts = [0, *(end + 1 for end in ends)]
-    terms = [right[a:b].strip() for a, b in zip(starts, [*ends, len(right)], strict=True)]
+    terms = [right[a + 1 : b].strip() for a, b in pairwise([*ends, len(right)])]
     scaled = [
         f"I({term} / {units[term.strip('`')]:.12g})" if term.strip("`") in units else term
         for term in terms
@@ -218,16 +215,23 @@ def divided(formula: str, units: Mapping[str, float]) -> str:
     return formula.rstrip().removesuffix(right) + " + ".join(scaled)
 
 
+def syntax_of(text: str) -> tuple[ast.expr, dict[str, str]]:
+    """Python's syntax tree of an expression, and of each placeholder in it the name that stood in
+    backticks; SyntaxError and the like for what is none."""
+    quoted: dict[str, str] = {}
+
+    def plain(match: re.Match[str]) -> str:
+        if not match.group().startswith("`"):
+            return match.group()
+        quoted[f"quoted_{len(quoted)}_"] = match.group().strip("`")
+        return [*quoted][-1]
+
+    return ast.parse(_QUOTED.sub(plain, text).strip(), mode="eval").body, quoted
+
+
 def _bare(text: str) -> str:
     """The text with what is quoted blanked out, so that places stay the same."""
     return _QUOTED.sub(lambda quoted: " " * len(quoted.group()), text)
-
-
-def _no_column(formula: str, name: str, columns: Sequence[str]) -> InvalidInput:
-    return InvalidInput(
-        f"formula {formula!r} must name columns of the data: {name!r} is none"
-        f"{did_you_mean(name, columns)}"
-    )
 
 
 def _backticks(formula: str, columns: Sequence[str]) -> str:
@@ -242,9 +246,9 @@ def _backticks(formula: str, columns: Sequence[str]) -> str:
 def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
     """Refuse, in one line, characters and functions that are not listed, and offsets that are
     subtracted."""
-    for character, instead in _CHARACTERS.items():
-        if character in text:
-            raise InvalidInput(f"formula {formula!r} must have {instead}")
+    if odd := _CHARACTER.search(text):
+        instead = _INSTEAD.get(odd[0], "make a column of it")
+        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: {instead}")
     for name in _CALLED.findall(text):
         if name not in FUNCTIONS and name != "c":
             instead = _INSTEAD.get(name) or (
@@ -253,24 +257,8 @@ def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
             )
             meant = _backticks(formula, columns).removeprefix("; ")
             raise InvalidInput(f"formula {formula!r} must not call {name}(): {meant or instead}")
-    if _SUBTRACTED.search(text):
+    if re.search(r"-\s*offset\s*\(", text):
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
-
-
-def _without_offsets(text: str, outcome: str, terms: tuple[tuple[Factor, ...], ...]) -> Formula:
-    """The formula with its offsets set apart from the terms that get coefficients."""
-    offsets = [f for term in terms for f in term if f.is_offset]
-    if any(f.is_offset for term in terms if len(term) > 1 for f in term):
-        raise InvalidInput(
-            f"formula {text!r} must have offset() as a term of its own: {offsets[0].text!r} is "
-            "multiplied by another term"
-        )
-    terms = tuple(term for term in terms if not any(f.is_offset for f in term))
-    if not terms:
-        raise InvalidInput(
-            f"formula {text!r} must have a term beside offset(): leave the intercept in"
-        )
-    return Formula(text=text, outcome=outcome, terms=terms, offsets=tuple(offsets))
 
 
 def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> list[Any]:
@@ -286,7 +274,10 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
-        reason = next((own for known, own in _REASONS.items() if known in reason), reason)
+        if "context marker" in reason:
+            reason = "a bracket is not closed"
+        elif re.search("operator '[<>=]'", reason):
+            reason = "write comparisons within I(), such as I(x > 3)"
         meant = _backticks(formula, columns)
         raise InvalidInput(f"formula {formula!r} does not parse: {reason}{meant}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
@@ -300,44 +291,32 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
     return terms
 
 
+def _factor(formula: str, parsed: Any, columns: Sequence[str]) -> Factor:
+    """A factor of formulaic's that is allowed: a column, or a call of one of the functions."""
+    text, quoted = str(parsed.expr), dict[str, str]()
+    tree: ast.expr = ast.Name(id=text)
+    if parsed.eval_method.value != "lookup":
+        try:
+            tree, quoted = syntax_of(text)
+        except SyntaxError:
+            raise InvalidInput(f"formula {formula!r} does not parse: term {text!r}") from None
+    reader = _Reader(formula=formula, columns=columns, text=text, quoted=quoted)
+    if isinstance(tree, ast.Name):
+        reader.column(tree)
+    elif isinstance(tree, ast.Call):
+        tree = reader.call(tree, FUNCTIONS)
+    else:
+        raise reader.refuse("write I(...) around arithmetic")
+    return Factor(text=text, tree=tree, columns=tuple(dict.fromkeys(reader.used)))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Reader:
-    """Reads the factors of a formula from formulaic's, and refuses what is not listed."""
+    """Copies the syntax tree of one factor, part by part, refuses what is not listed, and notes the
+    columns that it uses; `quoted` has the names that stood in backticks."""
 
     formula: str
     columns: Sequence[str]
-
-    def factor(self, parsed: Any) -> Factor:
-        """A factor that is allowed: a column, or a call of one of the functions."""
-        text = str(parsed.expr)
-        if parsed.eval_method.value == "lookup":
-            if text not in self.columns:
-                raise _no_column(self.formula, text, self.columns)
-            return Factor(text=text, tree=ast.Name(id=text), columns=(text,))
-        quoted: dict[str, str] = {}
-
-        def plain(match: re.Match[str]) -> str:
-            if not match.group().startswith("`"):
-                return match.group()
-            quoted[f"quoted_{len(quoted)}_"] = match.group().strip("`")
-            return [*quoted][-1]
-
-        try:
-            tree = ast.parse(_QUOTED.sub(plain, text), mode="eval").body
-        except SyntaxError:
-            raise InvalidInput(f"formula {self.formula!r} does not parse: term {text!r}") from None
-        read = _FactorReader(formula=self.formula, columns=self.columns, text=text, quoted=quoted)
-        if not isinstance(tree, ast.Call):
-            raise read.refuse("write I(...) around arithmetic")
-        call = read.call(tree, FUNCTIONS)
-        return Factor(text=text, tree=call, columns=tuple(dict.fromkeys(read.used)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _FactorReader(_Reader):
-    """Copies the syntax tree of one factor, part by part, and notes the columns that it uses;
-    `quoted` has the names that stood in backticks."""
-
     text: str
     quoted: Mapping[str, str]
     used: list[str] = field(default_factory=list)
@@ -349,17 +328,17 @@ class _FactorReader(_Reader):
 
     def call(self, node: ast.Call, allowed: Collection[str]) -> ast.Call:
         name = function_of(node)
-        if name not in FUNCTIONS:
-            raise self.refuse(f"it calls {name}(); make a column of it")
         if name not in allowed:
-            raise self.refuse(f"{name}() must be a term of its own; make a column of it")
+            why = "must be a term of its own" if name in FUNCTIONS else "is no function of a term"
+            raise self.refuse(f"{name}() {why}; make a column of it")
         known, arguments = FUNCTIONS[name], dict[str, ast.expr]()
         pairs = [*zip(known, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]
         for key, value in pairs:
             if key not in known or key in arguments or len(node.args) > len(known):
                 raise self.refuse(f"{name}() takes {', '.join(known)}, each once")
             arguments[str(key)] = value
-        if (inner := arguments.pop("x", None)) is None:
+        inner = arguments.pop("x", None)
+        if inner is None or (name == "days" and self.column(inner) is None):
             raise self.refuse(f"{name}() must have a column to work on")
         options = [
             ast.keyword(arg=key, value=ast.Constant(value=self.option(key, value)))
@@ -373,10 +352,11 @@ class _FactorReader(_Reader):
             return None
         name = ast.unparse(node)
         name = self.quoted.get(name, name)
-        if name not in self.columns and isinstance(node, ast.Attribute):
-            raise self.refuse(f"{name!r} is no column of the data; make a column of it")
         if name not in self.columns:
-            raise _no_column(self.formula, name, self.columns)
+            raise InvalidInput(
+                f"formula {self.formula!r} must name columns of the data: {name!r} is none"
+                f"{did_you_mean(name, self.columns)}"
+            )
         self.used.append(name)
         return ast.Name(id=name)
 
@@ -402,14 +382,12 @@ class _FactorReader(_Reader):
     def comparison(self, node: ast.Compare) -> ast.expr:
         if len(node.ops) != 1 or type(node.ops[0]) not in COMPARISONS:
             raise self.refuse("a comparison must have two sides, of < <= > >= == !=")
-        right = node.comparators[0]
+        right, left = node.comparators[0], self.numbers(node.left)
         if not (isinstance(right, ast.Constant) and isinstance(right.value, str)):
-            left, right = self.numbers(node.left), self.numbers(right)
-            return ast.Compare(left=left, ops=node.ops, comparators=[right])
-        column = self.column(node.left)
-        if column is None or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            right = self.numbers(right)
+        elif not (isinstance(left, ast.Name) and isinstance(node.ops[0], (ast.Eq, ast.NotEq))):
             raise self.refuse("text must be compared with a column, by == or !=")
-        return ast.Compare(left=column, ops=node.ops, comparators=[right])
+        return ast.Compare(left=left, ops=node.ops, comparators=[right])
 
     def option(self, key: str, node: ast.expr) -> Any:
         """Value of an option: a number, text, TRUE, FALSE, or a vector c(...) of them."""

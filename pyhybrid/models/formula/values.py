@@ -17,7 +17,9 @@ _MOST_LEVELS = 1000
 _IDENTIFIER = 50  # records, from which on a level for each is an identifier
 _DATES = ("date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "period")
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "decimal")
+_KINDS = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
 _DATE_TEXT = re.compile(r"(\d{4}([-/.])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([T ].*)?")
+_ISO = r"\d{4}-\d\d-\d\d([T ].*)?"
 _LOOKED_AT = 50  # texts that must all be dates for a column to hold dates
 
 
@@ -69,16 +71,17 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
         held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
     must = f"{what} {name!r} must be numbers, text, logicals or categories: it"
     days = "make a column of numbers of them, such as days since a fixed day"
+    if what == "predictor" and held in ("date", "datetime", "datetime64", "string"):
+        days = f"write days({name}), which reads dates as 2001-12-31"
     if held in _DATES:
         raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
     if held == "string" and not as_levels and are_dates(values):
         if what == "predictor":
             days += f", or write factor({name}) for a level per date"
         raise InvalidInput(f"{must} holds dates; {days}")
-    kinds = {"string": "levels", "boolean": "logicals", **dict.fromkeys(_NUMBERS, "numbers")}
-    if held not in kinds:
+    if held not in _KINDS:
         raise InvalidInput(f"{must} is {dtype} ({held}); make it one of them")
-    return kinds[held]
+    return _KINDS[held]
 
 
 def are_dates(values: pd.Series) -> bool:
@@ -97,18 +100,26 @@ def numbers_of(values: pd.Series) -> FloatArray:
     try:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(
-            f"predictor {str(values.name)!r} must hold numbers that fit a float: it is "
-            f"{values.dtype}"
-        ) from None
+        name = str(values.name)
+        raise InvalidInput(f"predictor {name!r} must hold numbers that fit a float") from None
+
+
+def days_of(values: pd.Series) -> FloatArray:
+    """Days since 1970-01-01 of dates, or of texts that begin with one as ISO 8601 has it, shape
+    (n,), as R's ``as.numeric(as.Date(x))``; NaN for all else. No entry has a say in another."""
+    codes, entries = pd.factorize(values)
+    texts = pd.Series([*map(str, entries)], dtype=object).astype("string")
+    days = pd.to_datetime(
+        texts.where(texts.str.fullmatch(_ISO)).str[:10], format="%Y-%m-%d", errors="coerce"
+    ).to_numpy("M8[D]")
+    known = np.where(np.isnat(days), np.nan, days.astype(np.int64))
+    return np.append(known, np.nan)[codes]
 
 
 def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
     """Levels in their order: a category's own (those in use if `used`), others sorted."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        levels = list(values.dtype.categories)
-        there = set(values.cat.codes.unique()) if used else set(range(len(levels)))
-        return [level for place, level in enumerate(levels) if place in there]
+        return list((values.cat.remove_unused_categories() if used else values).cat.categories)
     if kind_of(values, as_levels=True) == "logicals":
         return [False, True]
     return sorted(values.dropna().astype(object).unique())
@@ -116,6 +127,7 @@ def levels_of(values: pd.Series, *, used: bool = False) -> list[Any]:
 
 def check_levels(values: pd.Series) -> None:
     """Refuse a predictor whose coding would fill memory, and one with a level for each record."""
+    kind_of(values, as_levels=True)
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = len(values.cat.categories)
     else:
