@@ -71,6 +71,7 @@ ROUNDS_FROM_START = (0.25, 0.75)
 _OF_START, _OF_START_IF_FEW, _FEW = 0.05, 0.15, 2_000
 _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
+_DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
@@ -276,12 +277,17 @@ class ClippedScores(NoiseMechanism):
     def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
         """Refuse, by public facts, a release whose intervals would say nothing."""
         middle = float(self._widths(bound)["width"].median())
-        if middle > WIDEST:
-            raise InvalidInput(
-                f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
-                f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times "
-                "as wide as without privacy; take fewer predictors, or a larger epsilon"
-            )
+        if middle <= WIDEST:
+            return
+        larger = (replace(self, epsilon=self.epsilon * 2**k) for k in range(1, _DOUBLED))
+        enough = (m.epsilon for m in larger if m._widths(bound)["width"].median() <= WIDEST)
+        epsilon = next(enough, None)
+        advice = "" if epsilon is None else f", or an epsilon of {epsilon:g}"
+        raise InvalidInput(
+            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
+            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
+            f"wide as without privacy; take fewer predictors{advice}"
+        )
 
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
         """The same mechanism, which starts from the estimate of a public or earlier table.
