@@ -30,10 +30,10 @@ def save_and_show(
     if release.origin is not None:
         release = replace(release, origin=replace(release.origin, table=source.name))
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
-    formulas = [
-        str(name) for name, column in release.synthetic[0].items() if formulas_in(column).any()
-    ]
-    if formulas and source.file_format == "csv" and not source.excel_safe:
+    looked_at = source.file_format == "csv" and not source.excel_safe
+    columns = release.synthetic[0].items() if looked_at else ()
+    formulas = [str(name) for name, column in columns if formulas_in(column).any()]
+    if formulas:
         note(
             f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
             "formulas: --read formulas=escaped writes them as text"

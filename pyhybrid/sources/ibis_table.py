@@ -27,6 +27,7 @@ from pyhybrid.sources.thresholds import Thresholds, thresholds
 
 _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
+_AT_ONCE = 4  # batches, whatever the machine: memory stays flat
 _CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -83,7 +84,7 @@ class IbisTable(Source):
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
-        at_once, waiting = os.cpu_count() or 1, deque[Future[Any]]()
+        at_once, waiting = min(os.cpu_count() or 1, _AT_ONCE), deque[Future[Any]]()
         total: Any = None
 
         def add(most_waiting: int) -> None:

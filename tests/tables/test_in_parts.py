@@ -86,6 +86,34 @@ def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     assert len(bound.checksums) == 1
 
 
+def test_batches_that_are_scored_at_once_give_the_same_sums(
+    table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By threads, in small batches: the sums are those of the data frame, and the error of a batch
+    is the caller's, with few batches read after it."""
+    monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", 311)
+    model, mechanism, source = MODELS["zeros"], _mechanism("zeros"), ph.open_source(stored)
+    bound, of_frame = bind_source(model.formula, model, source), mechanism.bind(table)
+    theta = np.random.default_rng(6).normal(0, 0.2, bound.public.d)
+    design = mechanism._design(of_frame, theta, 0.3, streams(2))
+    for _ in range(3):
+        np.testing.assert_array_equal(
+            bound.score_sum(theta, design), of_frame.score_sum(theta, design)
+        )
+    sizes: list[int] = []
+
+    def fails(batch: pd.DataFrame) -> int:
+        sizes.append(len(batch))
+        if len(sizes) >= 5:
+            raise ValueError("a batch")
+        return len(batch)
+
+    with pytest.raises(ValueError, match="a batch"):
+        source.sums(fails, ["visits"])
+    assert max(sizes) <= 311
+    assert 5 <= len(sizes) <= 5 + 4
+
+
 class _InBatches(source_module.Source):
     """A data frame, in batches."""
 
