@@ -30,6 +30,7 @@ _SMALLEST_BRACKET = 1e-4
 _FITS, _ROUNDS = 20, 8  # of one search; of searches, for what refits add to epsilon
 _NEAR = 0.9  # the share of the target from which a charge is near it
 _SMALLEST_STEP = 0.3  # of the charge, in one round
+_CLEAR_STEP = 0.9  # of epsilon at fixed weights, where no round has met the goal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,12 +144,16 @@ def meet_epsilon(
 
 def _next_aim(rounds: list[tuple[float, float]], goal: float) -> float:
     """Epsilon at fixed weights to look for next, by (epsilon at fixed weights, charge) of the
-    rounds: on the line in logs between the charges next to the goal, or by the square root."""
+    rounds: on the line in logs between the charges next to the goal, or by the square root. Charges
+    scatter: where none has met the goal, the step is from the smallest epsilon, and a clear one."""
     by_charge = sorted(rounds, key=lambda pair: pair[1])
     n_below = sum(charge <= goal for _, charge in rounds)
-    if n_below in (0, len(rounds)):
-        fixed, charge = by_charge[0 if n_below == 0 else -1]
-        return fixed * max(goal / charge, _SMALLEST_STEP) ** 2
+    if n_below == 0:
+        fixed, charge = min(rounds)
+        return fixed * min(max(goal / charge, _SMALLEST_STEP) ** 2, _CLEAR_STEP)
+    if n_below == len(rounds):
+        fixed, charge = by_charge[-1]
+        return fixed * (goal / charge) ** 2
     (fixed, charge), (more, most) = by_charge[n_below - 1 : n_below + 1]
     share = math.log(goal / charge) / math.log(most / charge)
     return float(fixed * (more / fixed) ** share)
