@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,9 @@ from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
     ScoringDesign,
     clip_scores,
+    narrowed,
     scoring_design,
+    scoring_posterior,
     scoring_step,
 )
 from pyhybrid.releases.estimates import Estimates
@@ -73,6 +75,7 @@ _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
+WIDEST_DRAW = 0.75  # deviation of a linear predictor: of a logarithm, a mean 1.3 times too large
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -80,11 +83,13 @@ _CHANGED = {"remove": 1, "replace": 2}
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringFit:
     """A released estimate: `theta` (d,), its `covariance` (d, d) with and without the noise for
-    privacy, and the mu of the start and of each round."""
+    privacy, that of draws, under which what is badly known does not go far, and the mu of the start
+    and of each round."""
 
     theta: FloatArray
     covariance: FloatArray
     covariance_without_noise: FloatArray
+    covariance_of_draws: FloatArray
     mus: tuple[float, ...]
 
     @property
@@ -96,7 +101,7 @@ class ScoringFit:
         """A point (d,) that a set is drawn at: the estimate with its error."""
         return np.asarray(
             rng.multivariate_normal(
-                self.theta, self.covariance, method="eigh", check_valid="ignore"
+                self.theta, self.covariance_of_draws, method="eigh", check_valid="ignore"
             )
         )
 
@@ -324,17 +329,14 @@ class ClippedScores(NoiseMechanism):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
             noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
-            theta = scoring_step(
-                theta,
-                noisy * (design.clip / STEPS_OF_CLIP),
-                design,
-                bound.public.prior(theta)[0],
-                predictors=bound.public.linear,
-            )
+            at = theta, noisy * (design.clip / STEPS_OF_CLIP), design, *bound.public.prior(theta)
+            posterior = partial(scoring_posterior, *at, predictors=bound.public.linear)
+            theta, covariance = posterior(noise_sd=sensitivity * design.clip / mu)
         return ScoringFit(
             theta=theta,
-            covariance=design.covariance(sensitivity * design.clip / mu),
-            covariance_without_noise=design.covariance(0.0),
+            covariance=covariance,
+            covariance_without_noise=posterior(noise_sd=0.0)[1],
+            covariance_of_draws=narrowed(covariance, bound.public.linear, WIDEST_DRAW),
             mus=(*of_start, *of_rounds),
         )
 

@@ -17,6 +17,18 @@ The change of one record moves the sum by C at most (`remove`) or 2 C (`replace`
 is :math:`\mu_k`-GDP and rounds compose to :math:`\mu = \sqrt{\sum \mu_k^2}`. Subtracting b makes
 the step unbiased at the model [KSC89]: clipping costs variance, not bias.
 
+The noise is known, so that what is released is a posterior (`scoring_posterior`), and so is the
+point of each round: with :math:`G_0 = \sum_i E[\psi_i s_i']` and :math:`S = V + (C / \mu_k)^2 1_d`,
+where V is the variance of the sum of clipped scores, and linear about :math:`\theta_k`,
+
+.. math::
+
+    A = G_0' S^{-1} G_0 + P, \qquad \theta_{k+1} = \theta_k + A^{-1} (G_0' S^{-1} (q - b)
+    + \nabla \log p(\theta_k)), \qquad \theta \mid q \sim N(\theta_{k+1}, A^{-1}).
+
+Without noise and clipping both steps are Newton's.
+A coordinate that few records share is then near its prior, in place of being noise.
+
 References
 ----------
 [KSC89] Kuensch, Stefanski, Carroll (1989), conditionally unbiased bounded-influence estimation,
@@ -41,6 +53,8 @@ CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(25))
 """Clips that are tried, as multiples of sqrt(d / n)."""
 SLACK = 1.15
 """Over the smallest predicted error that a clip may have,"""
+_SMALLEST_SPREAD = 1e-12  # of whitened sums: a coordinate whose scores are all 0
+_MOST_NARROWED = 10  # times d, the rows that a covariance is narrowed by
 AFFORDED = 2.0
 """or over the error without privacy, whichever is more: the largest such clip is taken."""
 
@@ -230,11 +244,63 @@ def scoring_step(
     """
     right = noisy_sum - design.center + design.whitening.T @ prior_gradient
     step = np.linalg.solve(design.jacobian, right)
-    if predictors is not None:
-        moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
-        others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
-        step = step * min(1.0, largest / max(moved, float(others), 1e-300))
-    return np.asarray(theta + step)
+    return np.asarray(theta + _limited(step, predictors, largest))
+
+
+def scoring_posterior(
+    theta: FloatArray,
+    noisy_sum: FloatArray,
+    design: ScoringDesign,
+    prior_gradient: FloatArray,
+    precision: FloatArray,
+    *,
+    noise_sd: float,
+    predictors: FloatArray | None = None,
+    largest: float = 1.5,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean (d,) and covariance (d, d) of theta given the noisy sum of the last round.
+
+    Parameters
+    ----------
+    theta, noisy_sum, design, prior_gradient, predictors, largest
+        As of `scoring_step`.
+    precision : ndarray, shape (d, d)
+        P, of `scoring_design`.
+    noise_sd : float
+        Of the noise of a coordinate of q, C / mu or 2 C / mu; 0 for what the model has without.
+    """
+    plain = design.jacobian - design.whitening.T @ precision
+    spread = design.variance + (noise_sd**2 + _SMALLEST_SPREAD) * np.eye(len(theta))
+    weighted = np.linalg.solve(spread, plain).T
+    covariance = np.linalg.inv(weighted @ plain + precision)
+    right = weighted @ (noisy_sum - design.center) + prior_gradient
+    mean = theta + _limited(covariance @ right, predictors, largest)
+    return np.asarray(mean), np.asarray((covariance + covariance.T) / 2)
+
+
+def narrowed(covariance: FloatArray, predictors: FloatArray, largest: float) -> FloatArray:
+    """A covariance (d, d) under which no linear predictor, a row of `predictors` (n, d), has a
+    deviation above `largest`, nor a coordinate that no row has: conditioned on one such row after
+    the other, the farthest first, which leaves what is known better as it is."""
+    alone = np.eye(len(covariance))[~predictors.any(axis=0)]
+    rows, narrow = np.vstack([predictors, alone]), covariance.copy()
+    for _ in range(_MOST_NARROWED * len(covariance)):
+        along = rows @ narrow
+        variance = np.einsum("ij,ij->i", along, rows)
+        worst = int(np.argmax(variance))
+        if variance[worst] <= largest**2 * (1 + 1e-9):
+            break
+        excess = (variance[worst] - largest**2) / variance[worst] ** 2
+        narrow -= excess * np.outer(along[worst], along[worst])
+    return np.asarray(narrow)
+
+
+def _limited(step: FloatArray, predictors: FloatArray | None, largest: float) -> FloatArray:
+    if predictors is None:
+        return np.asarray(step)
+    moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
+    others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
+    return np.asarray(step * min(1.0, largest / max(moved, float(others), 1e-300)))
 
 
 def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:

@@ -1,4 +1,4 @@
-"""Independent tasks in this process, or in worker processes.
+"""Independent tasks in this process, in its threads, or in worker processes.
 
 A task that fails, or whose worker dies, loses nothing but itself.
 
@@ -15,8 +15,9 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -28,6 +29,7 @@ Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]
 """Called with (what is being done, steps done, steps in all)."""
 
+_AT_ONCE = 4  # tasks in threads, whatever the machine
 _DIED = (
     "a worker process died: it may have run out of memory; a script that uses workers must keep "
     'its calls under if __name__ == "__main__":'
@@ -56,6 +58,19 @@ def run_tasks(
             yield _attempt(function, task)
     else:
         yield from _in_processes(function, tasks, workers)
+
+
+def in_threads(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """Results in the order of `tasks`, of which so many are held as run at once: memory stays flat.
+    For work within numpy, which leaves other threads their time."""
+    at_once, waiting = min(os.cpu_count() or 1, _AT_ONCE), deque[Future[Result]]()
+    with ThreadPoolExecutor(at_once) as pool:
+        for task in tasks:
+            waiting.append(pool.submit(function, task))
+            if len(waiting) == at_once:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def named_progress(progress: Progress | None, name: str) -> Progress | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -14,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.running.tasks import in_threads
 from pyhybrid.sources.source import (
     BATCH,
     SAMPLED,
@@ -27,7 +25,6 @@ from pyhybrid.sources.thresholds import Thresholds, thresholds
 
 _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
-_AT_ONCE = 4  # batches, whatever the machine: memory stays flat
 _CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -84,20 +81,9 @@ class IbisTable(Source):
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
-        at_once, waiting = min(os.cpu_count() or 1, _AT_ONCE), deque[Future[Any]]()
         total: Any = None
-
-        def add(most_waiting: int) -> None:
-            nonlocal total
-            while len(waiting) > most_waiting:
-                added = waiting.popleft().result()
-                total = added if total is None else total + added
-
-        with ThreadPoolExecutor(at_once) as pool:  # numpy leaves other threads their time
-            for batch in self._batches(columns, levels=True):
-                waiting.append(pool.submit(of_batch, batch))
-                add(at_once - 1)
-            add(0)
+        for added in in_threads(of_batch, self._batches(columns, levels=True)):
+            total = added if total is None else total + added
         if total is None:
             raise InvalidInput("the table must have rows: found none")
         return total

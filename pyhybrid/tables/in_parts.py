@@ -16,6 +16,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release, report_pages
 from pyhybrid.releases.statement import privacy_statement
 from pyhybrid.running.files import file_aside, put_in_place
+from pyhybrid.running.tasks import in_threads
 from pyhybrid.sources.opening import open_source
 from pyhybrid.sources.source import Source
 
@@ -226,17 +228,22 @@ def _write_parts(
     """All parts that are not there yet; returns the number of records."""
     random, total, n_records = streams(estimate.record.confidential.entropy), source.count(), 0
     order = [name for name in source.columns if name in (*columns, *estimate.record.synthesized)]
+
+    def write(place: int, numbered: tuple[int, pd.DataFrame]) -> int:
+        number, known = numbered
+        part = public / f"synthetic_{place}" / f"part-{number:05d}.parquet"
+        if not _is_there(part, known):
+            rows = estimate.rows(known, place, random.child(f"set {place}, part {number}"))
+            whole = pd.concat([known, rows.set_axis(known.index)], axis=1)[order]
+            with file_aside(part, private=False) as path:
+                whole.to_parquet(path, index=False)
+        return len(known)
+
     for place in range(1, n_synthetic + 1):
-        folder, n_records = public / f"synthetic_{place}", 0
-        folder.mkdir(parents=True, exist_ok=True)
-        for number, known in enumerate(_batches(source, columns, total), start=1):
-            n_records += len(known)
-            part = folder / f"part-{number:05d}.parquet"
-            if not _is_there(part, known):
-                rows = estimate.rows(known, place, random.child(f"set {place}, part {number}"))
-                whole = pd.concat([known, rows.set_axis(known.index)], axis=1)[order]
-                with file_aside(part, private=False) as path:
-                    whole.to_parquet(path, index=False)
+        (public / f"synthetic_{place}").mkdir(parents=True, exist_ok=True)
+        parts, n_records = enumerate(_batches(source, columns, total), start=1), 0
+        for n_of_part in in_threads(partial(write, place), parts):
+            n_records += n_of_part
             if progress is not None:
                 done = (place - 1) * total + n_records
                 progress("synthetic records", done, n_synthetic * total)

@@ -267,6 +267,25 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     assert np.diag(exact.covariance).max() < np.diag(fit.covariance).max()
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_rare_level_moves_no_mean_far(seed):
+    """Of a coefficient that 12 of 6,000 records have next to nothing is known at epsilon 1: noise
+    in it, exponentiated, took means of whole sets to twice that of the data."""
+    rng = np.random.default_rng(seed)
+    n = 6000
+    table = pd.DataFrame({"x": rng.normal(size=n), "area": rng.choice(["a", "b"], n)})
+    table.loc[rng.choice(n, 12, replace=False), "area"] = "rare"
+    table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x"]))
+    mechanism = ph.ClippedScores(ph.Poisson("y ~ x + area"), epsilon=1)
+    fit, bound = mechanism.fit(mechanism.bind(table), streams(seed)), mechanism.bind(table)
+    for number in range(10):
+        theta = fit.draw(np.random.default_rng(number))
+        drawn = mechanism.replicate(bound.design, theta, np.random.default_rng(number))["y"]
+        assert abs(drawn.mean() / table["y"].mean() - 1) < 0.2
+    sd = np.sqrt(np.diag(fit.covariance))
+    assert sd[3] > 3 * sd[2]  # what is not known, is said
+
+
 def test_a_start_takes_the_place_of_the_histogram():
     table = survey(2000)
     mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1).from_reference(survey(3000, seed=2))

@@ -5,8 +5,11 @@ import pytest
 
 from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
+    ScoringDesign,
     clip_scores,
+    narrowed,
     scoring_design,
+    scoring_posterior,
     scoring_step,
     whitening_of,
     whole_scores,
@@ -80,6 +83,46 @@ def test_without_a_clip_one_step_is_least_squares():
     np.testing.assert_allclose(
         design.covariance(0.0), inverse @ (X.T @ X) @ inverse, rtol=0.05, atol=1e-6
     )
+    mean, covariance = scoring_posterior(
+        theta, total, design, -precision @ theta, precision, noise_sd=0.0
+    )
+    np.testing.assert_allclose(mean, ridge, atol=5e-3)
+    np.testing.assert_allclose(covariance, inverse, rtol=0.05, atol=1e-6)
+
+
+def test_the_posterior_of_a_noisy_sum_is_that_of_the_joint_normal_law():
+    """theta and q are jointly normal: the conditional mean and covariance of theta given q."""
+    rng = np.random.default_rng(4)
+    G, precision, at, q = rng.normal(size=(3, 3)), np.diag([0.5, 1, 2.0]), rng.normal(size=3), 0.7
+    V, noise_sd = np.diag([0.2, 1.0, 3.0]), 1.5
+    design = ScoringDesign(
+        whitening=np.eye(3), clip=1.0, information=np.eye(3), jacobian=G + precision,
+        center=np.full(3, 0.1), variance=V,
+    )  # fmt: skip
+    prior, S = np.linalg.inv(precision), V + noise_sd**2 * np.eye(3)
+    gain = prior @ G.T @ np.linalg.inv(G @ prior @ G.T + S)
+    expected = gain @ (q - 0.1 + G @ at)  # E[q - b] = G (theta - at)
+    mean, covariance = scoring_posterior(
+        at, np.full(3, q), design, -precision @ at, precision, noise_sd=noise_sd
+    )
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    np.testing.assert_allclose(covariance, prior - gain @ G @ prior, rtol=1e-9)
+    # of what noise hides nothing is learned
+    hidden = scoring_posterior(at, np.full(3, q), design, -precision @ at, precision, noise_sd=1e9)
+    np.testing.assert_allclose(hidden[0], 0, atol=1e-6)
+    np.testing.assert_allclose(hidden[1], prior, atol=1e-9)
+
+
+def test_draws_are_narrow_where_little_is_known_and_as_they_were_elsewhere():
+    rows = np.array([[1.0, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]])
+    covariance = np.diag([0.01, 0.02, 6.0, 4.0])  # no row has the last coordinate
+    narrow = narrowed(covariance, rows, 0.75)
+    sd = np.sqrt(np.einsum("ij,jk,ik->i", rows, narrow, rows))
+    np.testing.assert_allclose(sd[:2] ** 2, [0.01, 0.03], rtol=0.05)
+    assert sd[2] == pytest.approx(0.75)
+    assert narrow[3, 3] == pytest.approx(0.75**2)
+    assert np.linalg.eigvalsh(narrow).min() > 0
+    np.testing.assert_array_equal(narrowed(np.eye(4) / 9, rows, 0.75), np.eye(4) / 9)
 
 
 def test_design_of_one_bernoulli_coordinate_is_the_exact_one():

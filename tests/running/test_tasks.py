@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pyhybrid.core.errors import InvalidInput, SamplingError
-from pyhybrid.running.tasks import Done, one_blas_thread, run_tasks
+from pyhybrid.running.tasks import Done, in_threads, one_blas_thread, run_tasks
 from tests.refusals import fails
 
 TASKS = [2, 3, -1, 4, 5]
@@ -46,6 +47,22 @@ def test_a_task_that_fails_loses_only_itself() -> None:
     for workers in (1, 2):
         ended = list(run_tasks(_square_or_fail, TASKS, workers=workers))
         assert _by_task(ended) == {2: 4, 3: 9, -1: "SamplingError", 4: 16, 5: 25}
+
+
+def test_threads_keep_the_order_and_hold_few_tasks() -> None:
+    taken: list[int] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(50):
+            taken.append(number)
+            yield number
+
+    results = in_threads(_square_or_fail, tasks())
+    for number, result in enumerate(results):
+        assert result == number**2
+        assert len(taken) <= number + 1 + 4
+    with pytest.raises(SamplingError, match="negative"):
+        list(in_threads(_square_or_fail, TASKS))
 
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:
