@@ -19,7 +19,7 @@
 #'   simulated outcomes.
 #' @param whitening Matrix W with W' I W = 1.
 #' @param clip C, above 0.
-#' @param precision Minus the second derivative of the log prior, a matrix.
+#' @param precision P, minus the second derivative of the log prior, a matrix.
 #' @param mu Of the round, above 0.
 #' @param clips Multiples of sqrt(d / n) that are tried.
 #' @param sensitivity 1, or 2 where a record is replaced.
@@ -28,13 +28,15 @@
 #' @param noisy_sum Sum of clipped scores with noise.
 #' @param design What `scoring_design()` returns.
 #' @param prior_gradient Gradient of the log prior at `theta`.
+#' @param noise_sd Of the noise of each coordinate of `noisy_sum`: C / mu, or 2 C / mu where a record is
+#'   replaced.
 #' @param predictors Derivative of the linear predictor by the coordinates, (n, d), such as X and a column
 #'   of 0: the step is shortened until it moves the linear predictor by at most `largest` (root mean
 #'   square), and a coordinate that the linear predictor does not have by as much; not if `NULL`.
 #' @param largest Above 0.
 #' @return `record_scores()` a matrix, (n, d); `clip_scores()` a matrix as `scores`; `scoring_design()` a
 #'   list of `whitening`, `clip`,
-#'   `information`, `jacobian` (G), `center` (b) and `variance`; `scoring_step()` the next point.
+#'   `information`, `jacobian` (G + W'P), `center` (b) and `variance`; `scoring_step()` the next point.
 #' @references Kuensch, Stefanski, Carroll (1989), JASA 84. Dong, Roth, Su (2022), JRSS B 84:3-37.
 #' @examples
 #' clip_scores(rbind(c(3, 4), c(0.3, 0.4)), diag(2), 1)
@@ -106,9 +108,12 @@ scoring_design <- function(scores, precision, mu, clips = 0.5 * 2^((0:24) / 2), 
 
 #' @rdname clip_scores
 #' @export
-scoring_step <- function(theta, noisy_sum, design, prior_gradient, predictors = NULL, largest = 1.5) {
-  right <- noisy_sum - design$center + drop(crossprod(design$whitening, prior_gradient))
-  step <- drop(solve(design$jacobian, right))
+scoring_step <- function(theta, noisy_sum, design, prior_gradient, precision, noise_sd,
+                         predictors = NULL, largest = 1.5) {
+  plain <- design$jacobian - crossprod(design$whitening, precision)
+  weighted <- t(solve(design$variance + diag(noise_sd^2 + 1e-12, length(theta)), plain))
+  right <- drop(weighted %*% (noisy_sum - design$center)) + as.vector(prior_gradient)
+  step <- drop(solve(weighted %*% plain + precision, right))
   if (!is.null(predictors)) {
     moved <- sqrt(mean((predictors %*% step)^2))
     others <- max(abs(step[colSums(predictors != 0) == 0]), 0)

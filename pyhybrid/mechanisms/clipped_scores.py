@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,8 @@ from pyhybrid.privacy.scores import (
     ScoringDesign,
     clip_scores,
     narrowed,
+    posterior_covariance,
     scoring_design,
-    scoring_posterior,
     scoring_step,
 )
 from pyhybrid.releases.estimates import Estimates
@@ -312,8 +312,10 @@ class ClippedScores(NoiseMechanism):
             design = plain._design(bound, theta, _NO_NOISE, streams(number))
             scores = bound.by_unit(bound.weighted(scoring.scores(theta, bound.outcome)))
             total = clip_scores(scores, design.whitening, design.clip).sum(axis=0)
-            gradient, before = scoring.prior(theta)[0], theta
-            theta = scoring_step(theta, total, design, gradient, predictors=scoring.linear)
+            prior, before = scoring.prior(theta), theta
+            theta = scoring_step(
+                theta, total, design, *prior, noise_sd=0.0, predictors=scoring.linear
+            )
             if np.abs(np.linalg.solve(design.whitening, theta - before)).max() < _NEAR:
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
@@ -329,13 +331,22 @@ class ClippedScores(NoiseMechanism):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
             noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
-            at = theta, noisy * (design.clip / STEPS_OF_CLIP), design, *bound.public.prior(theta)
-            posterior = partial(scoring_posterior, *at, predictors=bound.public.linear)
-            theta, covariance = posterior(noise_sd=sensitivity * design.clip / mu)
+            gradient, precision = bound.public.prior(theta)
+            noise_sd = sensitivity * design.clip / mu
+            theta = scoring_step(
+                theta,
+                noisy * (design.clip / STEPS_OF_CLIP),
+                design,
+                gradient,
+                precision,
+                noise_sd=noise_sd,
+                predictors=bound.public.linear,
+            )
+        covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
         return ScoringFit(
             theta=theta,
             covariance=covariance,
-            covariance_without_noise=posterior(noise_sd=0.0)[1],
+            covariance_without_noise=posterior_covariance(design, precision, noise_sd=0.0),
             covariance_of_draws=narrowed(covariance, bound.public.linear, WIDEST_DRAW),
             mus=(*of_start, *of_rounds),
         )

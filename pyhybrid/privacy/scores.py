@@ -7,9 +7,10 @@ log-likelihood (d,). With whitening W, :math:`W' I W = 1` for the information I 
 
     \psi_i = W's_i \min(1, C / |W's_i|), \qquad q = \sum_i \psi_i + N(0, (C / \mu_k)^2 1_d),
 
-    \theta_{k+1} = \theta_k + G^{-1} (q - b + W' \nabla \log p(\theta_k)),
+    G = \sum_i E[\psi_i s_i'], \qquad b = \sum_i E[\psi_i], \qquad
+    S = \sum_i E[\psi_i \psi_i'] + (C / \mu_k)^2 1_d, \qquad A = G' S^{-1} G + P,
 
-    G = \sum_i E[\psi_i s_i'] + W'P, \qquad b = \sum_i E[\psi_i],
+    \theta_{k+1} = \theta_k + A^{-1} (G' S^{-1} (q - b) + \nabla \log p(\theta_k)),
 
 with P the precision of the prior. I, G, b and C come from outcomes simulated at :math:`\theta_k`
 and from the predictors, which are public: they cost nothing. q is the only look at the outcomes.
@@ -17,17 +18,9 @@ The change of one record moves the sum by C at most (`remove`) or 2 C (`replace`
 is :math:`\mu_k`-GDP and rounds compose to :math:`\mu = \sqrt{\sum \mu_k^2}`. Subtracting b makes
 the step unbiased at the model [KSC89]: clipping costs variance, not bias.
 
-The noise is known, so that what is released is a posterior (`scoring_posterior`), and so is the
-point of each round: with :math:`G_0 = \sum_i E[\psi_i s_i']` and :math:`S = V + (C / \mu_k)^2 1_d`,
-where V is the variance of the sum of clipped scores, and linear about :math:`\theta_k`,
-
-.. math::
-
-    A = G_0' S^{-1} G_0 + P, \qquad \theta_{k+1} = \theta_k + A^{-1} (G_0' S^{-1} (q - b)
-    + \nabla \log p(\theta_k)), \qquad \theta \mid q \sim N(\theta_{k+1}, A^{-1}).
-
-Without noise and clipping both steps are Newton's.
-A coordinate that few records share is then near its prior, in place of being noise.
+Linear about :math:`\theta_k`, :math:`N(\theta_{k+1}, A^{-1})` is the posterior given q, whose noise
+is known: a coordinate that few records share stays near its prior, in place of being noise. Without
+noise and clipping the step is Newton's.
 
 References
 ----------
@@ -53,10 +46,10 @@ CLIPS = tuple(0.5 * 2 ** (k / 2) for k in range(25))
 """Clips that are tried, as multiples of sqrt(d / n)."""
 SLACK = 1.15
 """Over the smallest predicted error that a clip may have,"""
-_SMALLEST_SPREAD = 1e-12  # of whitened sums: a coordinate whose scores are all 0
-_MOST_NARROWED = 10  # times d, the rows that a covariance is narrowed by
 AFFORDED = 2.0
 """or over the error without privacy, whichever is more: the largest such clip is taken."""
+_SMALLEST_SPREAD = 1e-12  # of whitened sums: a coordinate whose scores are all 0
+_MOST_NARROWED = 10  # times d, the rows that a covariance is narrowed by
 
 
 def whitening_of(information: FloatArray) -> FloatArray:
@@ -128,7 +121,7 @@ class ScoringDesign:
     information : ndarray, shape (d, d)
         I, of the records and the prior.
     jacobian : ndarray, shape (d, d)
-        G.
+        G + W'P.
     center : ndarray, shape (d,)
         b, the expected sum of clipped scores.
     variance : ndarray, shape (d, d)
@@ -143,7 +136,8 @@ class ScoringDesign:
     variance: FloatArray
 
     def covariance(self, noise_sd: float) -> FloatArray:
-        """Covariance (d, d) of the estimate after a step whose noise has this deviation."""
+        """Sampling covariance (d, d) of a step by (G + W'P)^-1, by which C is chosen, under noise
+        of this deviation; that of a release is `posterior_covariance`."""
         inverse = np.linalg.inv(self.jacobian)
         spread = self.variance + noise_sd**2 * np.eye(len(self.center))
         return np.asarray(inverse @ spread @ inverse.T)
@@ -225,7 +219,9 @@ def scoring_step(
     noisy_sum: FloatArray,
     design: ScoringDesign,
     prior_gradient: FloatArray,
+    precision: FloatArray,
     *,
+    noise_sd: float,
     predictors: FloatArray | None = None,
     largest: float = 1.5,
 ) -> FloatArray:
@@ -236,46 +232,42 @@ def scoring_step(
     theta, noisy_sum, prior_gradient : ndarray, shape (d,)
         The last is the gradient of the log prior at theta.
     design : ScoringDesign
+    precision : ndarray, shape (d, d)
+        P, as the design was made with.
+    noise_sd : float
+        Of the noise of each coordinate of q: C / mu, or 2 C / mu under `replace`.
     predictors : ndarray, shape (n, d), optional
         Derivative of the linear predictor by the coordinates: the step is shortened until it moves
         the linear predictor by at most `largest` (root mean square), and a coordinate that the
         linear predictor does not have (a column of 0) by as much.
     largest : float, default 1.5
     """
-    right = noisy_sum - design.center + design.whitening.T @ prior_gradient
-    step = np.linalg.solve(design.jacobian, right)
-    return np.asarray(theta + _limited(step, predictors, largest))
-
-
-def scoring_posterior(
-    theta: FloatArray,
-    noisy_sum: FloatArray,
-    design: ScoringDesign,
-    prior_gradient: FloatArray,
-    precision: FloatArray,
-    *,
-    noise_sd: float,
-    predictors: FloatArray | None = None,
-    largest: float = 1.5,
-) -> tuple[FloatArray, FloatArray]:
-    """Mean (d,) and covariance (d, d) of theta given the noisy sum of the last round.
-
-    Parameters
-    ----------
-    theta, noisy_sum, design, prior_gradient, predictors, largest
-        As of `scoring_step`.
-    precision : ndarray, shape (d, d)
-        P, of `scoring_design`.
-    noise_sd : float
-        Of the noise of a coordinate of q, C / mu or 2 C / mu; 0 for what the model has without.
-    """
-    plain = design.jacobian - design.whitening.T @ precision
-    spread = design.variance + (noise_sd**2 + _SMALLEST_SPREAD) * np.eye(len(theta))
-    weighted = np.linalg.solve(spread, plain).T
-    covariance = np.linalg.inv(weighted @ plain + precision)
+    plain, weighted = _of_sum(design, precision, noise_sd)
     right = weighted @ (noisy_sum - design.center) + prior_gradient
-    mean = theta + _limited(covariance @ right, predictors, largest)
-    return np.asarray(mean), np.asarray((covariance + covariance.T) / 2)
+    step = np.linalg.solve(weighted @ plain + precision, right)
+    if predictors is not None:
+        moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
+        others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
+        step = step * min(1.0, largest / max(moved, float(others), 1e-300))
+    return np.asarray(theta + step)
+
+
+def posterior_covariance(
+    design: ScoringDesign, precision: FloatArray, *, noise_sd: float
+) -> FloatArray:
+    """Covariance (d, d) of theta given a noisy sum; arguments as of `scoring_step`."""
+    plain, weighted = _of_sum(design, precision, noise_sd)
+    covariance = np.linalg.inv(weighted @ plain + precision)
+    return np.asarray((covariance + covariance.T) / 2)
+
+
+def _of_sum(
+    design: ScoringDesign, precision: FloatArray, noise_sd: float
+) -> tuple[FloatArray, FloatArray]:
+    """G and G' S^-1, (d, d)."""
+    plain = design.jacobian - design.whitening.T @ precision
+    spread = design.variance + (noise_sd**2 + _SMALLEST_SPREAD) * np.eye(len(plain))
+    return plain, np.linalg.solve(spread, plain).T
 
 
 def narrowed(covariance: FloatArray, predictors: FloatArray, largest: float) -> FloatArray:
@@ -293,14 +285,6 @@ def narrowed(covariance: FloatArray, predictors: FloatArray, largest: float) -> 
         excess = (variance[worst] - largest**2) / variance[worst] ** 2
         narrow -= excess * np.outer(along[worst], along[worst])
     return np.asarray(narrow)
-
-
-def _limited(step: FloatArray, predictors: FloatArray | None, largest: float) -> FloatArray:
-    if predictors is None:
-        return np.asarray(step)
-    moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
-    others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
-    return np.asarray(step * min(1.0, largest / max(moved, float(others), 1e-300)))
 
 
 def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:

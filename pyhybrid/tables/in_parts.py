@@ -43,7 +43,7 @@ from pyhybrid.running.tasks import in_threads
 from pyhybrid.sources.opening import open_source
 from pyhybrid.sources.source import Source
 
-_ROWS = 1_000_000  # of a part without public columns
+_ROWS = 250_000  # of a part without public columns; a few are drawn at once
 _SHOWN = 20_000  # records of the owner's report
 _STATE = "estimate.json"
 

@@ -191,6 +191,7 @@ def _scores(rng: np.random.Generator) -> Iterator[Row]:
     yield _row("scoring_design", scores=scores, precision=precision, mu=0.2, **how)
     design = scoring_design(scores, precision, mu=0.2)
     how |= {name: rng.normal(size=3) for name in ("theta", "noisy_sum", "prior_gradient")}
+    how |= {"precision": precision, "noise_sd": 5 * design.clip}
     yield _row("scoring_step", design=design, in_r={"design": vars(design)}, **how)
 
 

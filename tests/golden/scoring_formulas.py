@@ -96,11 +96,16 @@ def scoring_design(
 
 
 def scoring_step(
-    theta: Row, noisy_sum: Row, design: dict[str, Any], prior_gradient: Row
+    theta: Row, noisy_sum: Row, design: dict[str, Any], prior_gradient: Row,
+    precision: list[Row], noise_sd: float,
 ) -> Row:  # fmt: skip
-    pulled = times(transposed(design["whitening"]), [[g] for g in prior_gradient])
-    right = [[q - b + p[0]] for q, b, p in zip(noisy_sum, design["center"], pulled, strict=True)]
-    step = times(inverse(design["jacobian"]), right)
+    of_prior = times(transposed(design["whitening"]), precision)
+    G = plus(design["jacobian"], [[-x for x in row] for row in of_prior])
+    noise = [[noise_sd**2 + 1e-12, 0.0], [0.0, noise_sd**2 + 1e-12]]
+    weighted = times(transposed(G), inverse(plus(design["variance"], noise)))
+    off = [[q - b] for q, b in zip(noisy_sum, design["center"], strict=True)]
+    right = plus(times(weighted, off), [[g] for g in prior_gradient])
+    step = times(inverse(plus(times(weighted, G), precision)), right)
     return [t + s[0] for t, s in zip(theta, step, strict=True)]
 
 
@@ -136,10 +141,11 @@ def design_cases(rng: random.Random) -> Cases:
 
 def step_cases(rng: random.Random) -> Cases:
     design = scoring_design(_scores(rng, 2, 10), _PRECISION, 0.3, [1.0])
-    return [("a step", {
+    step = {
         "theta": [0.5, -1.0], "noisy_sum": [0.3, -2.0], "design": design,
-        "prior_gradient": [-0.005, 0.16],
-    })]  # fmt: skip
+        "prior_gradient": [-0.005, 0.16], "precision": _PRECISION,
+    }  # fmt: skip
+    return [("a step", {**step, "noise_sd": 1.5}), ("without noise", {**step, "noise_sd": 0.0})]
 
 
 SCORING_CASES = {

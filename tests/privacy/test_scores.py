@@ -1,5 +1,7 @@
 """Clipped scores with pencil and paper: clip, design, step, and what one record can change."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -8,8 +10,8 @@ from pyhybrid.privacy.scores import (
     ScoringDesign,
     clip_scores,
     narrowed,
+    posterior_covariance,
     scoring_design,
-    scoring_posterior,
     scoring_step,
     whitening_of,
     whole_scores,
@@ -75,7 +77,7 @@ def test_without_a_clip_one_step_is_least_squares():
                           for _ in range(4000)])  # fmt: skip
     design = scoring_design(simulated, precision, mu=1e9, clips=(1e6,))
     total = clip_scores(normal_scores(X, y, theta), design.whitening, design.clip).sum(axis=0)
-    found = scoring_step(theta, total, design, -precision @ theta)
+    found = scoring_step(theta, total, design, -precision @ theta, precision, noise_sd=0.0)
     ridge = np.linalg.solve(X.T @ X + precision, X.T @ y)
     np.testing.assert_allclose(found, ridge, atol=5e-3)
     np.testing.assert_allclose(design.center, 0, atol=1e-9)  # nothing is clipped off
@@ -83,10 +85,7 @@ def test_without_a_clip_one_step_is_least_squares():
     np.testing.assert_allclose(
         design.covariance(0.0), inverse @ (X.T @ X) @ inverse, rtol=0.05, atol=1e-6
     )
-    mean, covariance = scoring_posterior(
-        theta, total, design, -precision @ theta, precision, noise_sd=0.0
-    )
-    np.testing.assert_allclose(mean, ridge, atol=5e-3)
+    covariance = posterior_covariance(design, precision, noise_sd=0.0)
     np.testing.assert_allclose(covariance, inverse, rtol=0.05, atol=1e-6)
 
 
@@ -102,15 +101,14 @@ def test_the_posterior_of_a_noisy_sum_is_that_of_the_joint_normal_law():
     prior, S = np.linalg.inv(precision), V + noise_sd**2 * np.eye(3)
     gain = prior @ G.T @ np.linalg.inv(G @ prior @ G.T + S)
     expected = gain @ (q - 0.1 + G @ at)  # E[q - b] = G (theta - at)
-    mean, covariance = scoring_posterior(
-        at, np.full(3, q), design, -precision @ at, precision, noise_sd=noise_sd
-    )
-    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    step = partial(scoring_step, at, np.full(3, q), design, -precision @ at, precision)
+    np.testing.assert_allclose(step(noise_sd=noise_sd), expected, rtol=1e-9)
+    covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
     np.testing.assert_allclose(covariance, prior - gain @ G @ prior, rtol=1e-9)
     # of what noise hides nothing is learned
-    hidden = scoring_posterior(at, np.full(3, q), design, -precision @ at, precision, noise_sd=1e9)
-    np.testing.assert_allclose(hidden[0], 0, atol=1e-6)
-    np.testing.assert_allclose(hidden[1], prior, atol=1e-9)
+    np.testing.assert_allclose(step(noise_sd=1e9), 0, atol=1e-6)
+    hidden = posterior_covariance(design, precision, noise_sd=1e9)
+    np.testing.assert_allclose(hidden, prior, atol=1e-9)
 
 
 def test_draws_are_narrow_where_little_is_known_and_as_they_were_elsewhere():
@@ -157,11 +155,14 @@ def test_centering_removes_the_bias_of_a_skewed_score():
     """A one-sided clip would move the estimate; the expected sum of clipped scores undoes it."""
     rng = np.random.default_rng(3)
     n, simulated = 4000, rng.exponential(1, (50, 4000, 1)) - 1  # scores of log(rate) at the truth
-    design = scoring_design(simulated, np.full((1, 1), 1e-6), mu=1e9, clips=(0.5,))
+    flat = np.full((1, 1), 1e-6)
+    design = scoring_design(simulated, flat, mu=1e9, clips=(0.5,))
     steps = []
     for _ in range(400):
         total = clip_scores(rng.exponential(1, (n, 1)) - 1, design.whitening, design.clip).sum(0)
-        steps.append(scoring_step(np.zeros(1), total, design, np.zeros(1)).item())
+        steps.append(
+            scoring_step(np.zeros(1), total, design, np.zeros(1), flat, noise_sd=0.0).item()
+        )
     error = np.std(steps) / 20
     assert abs(np.mean(steps)) < 5 * error + 0.2 * np.std(steps)
     uncentered = design.center.item() / design.jacobian.item()
@@ -172,8 +173,8 @@ def test_a_step_moves_the_linear_predictor_by_no_more_than_its_limit():
     rng = np.random.default_rng(5)
     design = scoring_design(rng.normal(size=(2, 100, 2)), np.eye(2), mu=1.0)
     predictors = np.column_stack([np.ones(100), np.zeros(100)])
-    far = scoring_step(np.zeros(2), np.array([1e4, 1e4]), design, np.zeros(2),
-                       predictors=predictors)  # fmt: skip
+    far = scoring_step(np.zeros(2), np.array([1e4, 1e4]), design, np.zeros(2), np.eye(2),
+                       noise_sd=1.0, predictors=predictors)  # fmt: skip
     assert np.sqrt(np.mean((predictors @ far) ** 2)) <= 1.5 + 1e-9
     assert abs(far[1]) <= 1.5 + 1e-9  # a coordinate that the predictor does not have
 

@@ -41,9 +41,9 @@ test_that("rounds without noise end at the estimate of maximum likelihood, and s
   for (round in 1:6) {
     design <- scoring_design(simulated(theta), flat, mu = 1e6, clips = 1e6)
     total <- colSums(clip_scores(record_scores(data$visits, X, theta, "poisson"), design$whitening, 1e6))
-    theta <- scoring_step(theta, total, design, -flat %*% theta, predictors = X)
+    theta <- scoring_step(theta, total, design, -flat %*% theta, flat, 0, predictors = X)
   }
   expect_equal(theta, unname(coef(glm.fit(X, data$visits, family = poisson()))), tolerance = 0.02)
-  far <- scoring_step(c(0, 0), c(1e4, 1e4), design, c(0, 0), predictors = X)
+  far <- scoring_step(c(0, 0), c(1e4, 1e4), design, c(0, 0), flat, 0, predictors = X)
   expect_equal(sqrt(mean((X %*% far)^2)), 1.5)
 })
