@@ -31,7 +31,7 @@
 #' @param noise_sd Of the noise of each coordinate of `noisy_sum`: C / mu, or 2 C / mu where a record is
 #'   replaced.
 #' @param predictors Derivative of the linear predictor by the coordinates, (n, d), such as X and a column
-#'   of 0: the step is shortened until it moves the linear predictor by at most `largest` (root mean
+#'   of 0: no linear predictor has a deviation above .75 in the step, and it is shortened until it moves the linear predictor by at most `largest` (root mean
 #'   square), and a coordinate that the linear predictor does not have by as much; not if `NULL`.
 #' @param largest Above 0.
 #' @return `record_scores()` a matrix, (n, d); `clip_scores()` a matrix as `scores`; `scoring_design()` a
@@ -113,13 +113,33 @@ scoring_step <- function(theta, noisy_sum, design, prior_gradient, precision, no
   plain <- design$jacobian - crossprod(design$whitening, precision)
   weighted <- t(solve(design$variance + diag(noise_sd^2 + 1e-12, length(theta)), plain))
   right <- drop(weighted %*% (noisy_sum - design$center)) + as.vector(prior_gradient)
-  step <- drop(solve(weighted %*% plain + precision, right))
+  covariance <- solve(weighted %*% plain + precision)
+  covariance <- (covariance + t(covariance)) / 2
+  if (!is.null(predictors)) {
+    covariance <- narrowed(covariance, predictors)
+  }
+  step <- drop(covariance %*% right)
   if (!is.null(predictors)) {
     moved <- sqrt(mean((predictors %*% step)^2))
     others <- max(abs(step[colSums(predictors != 0) == 0]), 0)
     step <- step * min(1, check_positive(largest, "largest") / max(moved, others, 1e-300))
   }
   theta + step
+}
+
+# Conditioned on the row whose linear predictor is known worst, until none has a deviation above `largest`.
+narrowed <- function(covariance, predictors, largest = 0.75) {
+  alone <- diag(nrow(covariance))[colSums(predictors != 0) == 0, , drop = FALSE]
+  rows <- rbind(predictors, alone)
+  for (k in seq_len(10 * nrow(covariance))) {
+    along <- rows %*% covariance
+    variance <- rowSums(along * rows)
+    worst <- which.max(variance)
+    if (variance[worst] <= largest^2 * (1 + 1e-9)) break
+    excess <- (variance[worst] - largest^2) / variance[worst]^2
+    covariance <- covariance - excess * tcrossprod(along[worst, ])
+  }
+  covariance
 }
 
 whitening_of <- function(information) {

@@ -75,7 +75,6 @@ _SIMULATED = 40_000  # scores of simulated outcomes in a round
 _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
-WIDEST_DRAW = 0.75  # deviation of a linear predictor: of a logarithm, a mean 1.3 times too large
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 _CHANGED = {"remove": 1, "replace": 2}
 
@@ -347,7 +346,7 @@ class ClippedScores(NoiseMechanism):
             theta=theta,
             covariance=covariance,
             covariance_without_noise=posterior_covariance(design, precision, noise_sd=0.0),
-            covariance_of_draws=narrowed(covariance, bound.public.linear, WIDEST_DRAW),
+            covariance_of_draws=narrowed(covariance, bound.public.linear),
             mus=(*of_start, *of_rounds),
         )
 

@@ -48,6 +48,8 @@ SLACK = 1.15
 """Over the smallest predicted error that a clip may have,"""
 AFFORDED = 2.0
 """or over the error without privacy, whichever is more: the largest such clip is taken."""
+LARGEST_DEVIATION = 0.75
+"""Of a linear predictor, in a step or draw: of a logarithm, a mean 1.3 times too large."""
 _SMALLEST_SPREAD = 1e-12  # of whitened sums: a coordinate whose scores are all 0
 _MOST_NARROWED = 10  # times d, the rows that a covariance is narrowed by
 
@@ -237,14 +239,17 @@ def scoring_step(
     noise_sd : float
         Of the noise of each coordinate of q: C / mu, or 2 C / mu under `replace`.
     predictors : ndarray, shape (n, d), optional
-        Derivative of the linear predictor by the coordinates: the step is shortened until it moves
-        the linear predictor by at most `largest` (root mean square), and a coordinate that the
-        linear predictor does not have (a column of 0) by as much.
+        Derivative of the linear predictor by the coordinates: the step uses the `narrowed`
+        covariance, as a point that noise took far away would seem well known there, and is
+        shortened until it moves the linear predictor by at most `largest` (root mean square), and
+        a coordinate that the linear predictor does not have (a column of 0) by as much.
     largest : float, default 1.5
     """
-    plain, weighted = _of_sum(design, precision, noise_sd)
-    right = weighted @ (noisy_sum - design.center) + prior_gradient
-    step = np.linalg.solve(weighted @ plain + precision, right)
+    _, weighted = _of_sum(design, precision, noise_sd)
+    covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
+    if predictors is not None:
+        covariance = narrowed(covariance, predictors)
+    step = covariance @ (weighted @ (noisy_sum - design.center) + prior_gradient)
     if predictors is not None:
         moved = float(np.sqrt(np.mean((predictors @ step) ** 2)))
         others = np.abs(step[~predictors.any(axis=0)]).max(initial=0.0)
@@ -270,7 +275,9 @@ def _of_sum(
     return plain, np.linalg.solve(spread, plain).T
 
 
-def narrowed(covariance: FloatArray, predictors: FloatArray, largest: float) -> FloatArray:
+def narrowed(
+    covariance: FloatArray, predictors: FloatArray, largest: float = LARGEST_DEVIATION
+) -> FloatArray:
     """A covariance (d, d) under which no linear predictor, a row of `predictors` (n, d), has a
     deviation above `largest`, nor a coordinate that no row has: conditioned on one such row after
     the other, the farthest first, which leaves what is known better as it is."""

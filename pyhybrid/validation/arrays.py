@@ -192,7 +192,10 @@ def _scores(rng: np.random.Generator) -> Iterator[Row]:
     design = scoring_design(scores, precision, mu=0.2)
     how |= {name: rng.normal(size=3) for name in ("theta", "noisy_sum", "prior_gradient")}
     how |= {"precision": precision, "noise_sd": 5 * design.clip}
-    yield _row("scoring_step", design=design, in_r={"design": vars(design)}, **how)
+    how["in_r"] = {"design": vars(design)}
+    yield _row("scoring_step", design=design, **how)
+    predictors = np.column_stack([np.ones(20), rng.normal(size=20), np.zeros(20)])
+    yield _row("scoring_step", design=design, predictors=predictors, **how)
 
 
 def _gaussian(rng: np.random.Generator) -> Iterator[Row]:
