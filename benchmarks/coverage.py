@@ -38,8 +38,6 @@ FORMS: dict[str, dict[str, Any]] = {
     "most_bins": _FINE,
     "most_bins, delta": {**_FINE, "delta": 1e-6},
     "reference": {**_FINE, "reference": True},
-    "private choice": {**_FINE, "select": "private"},
-    "private choice, delta": {**_FINE, "select": "private", "delta": 1e-6},
 }
 _NAMES = ("intercept", "a", "b", "share")
 _TRUTH = np.array([10.0, 5.0, 8.0])

@@ -62,7 +62,6 @@ STORED = Path(__file__).parent / "results" / "tables.csv"
 STORED_SIZES = Path(__file__).parent / "results" / "tables_sizes.csv"
 _SIZES: dict[str, dict[str, Any]] = {
     "30 columns, one of 300 levels, 10^5 rows": {},
-    "30 columns, one of 300 levels, 10^5 rows, private choice": {"select": "private"},
     "10 columns of counts and categories, 10^6 rows": {
         "n": 1_000_000, "n_columns": 10, "n_levels": 0, "counts": 4
     },
@@ -78,8 +77,7 @@ _MODELS = {
     "poisson": "NO_EARNR ~ AGE + I(AGE ** 2 / 100) + FAM_SIZE + C(SEX) + EDUCA",
 }
 HOWS = ("nothing else", "reference as evidence")
-PRIVATE, PAIRS = "private choice", "all pairs"
-_SELECTS = {PRIVATE: "private", PAIRS: "all"}
+PAIRS = "all pairs"
 _SETS = 5
 _NO_NOISE = 1e5  # epsilon: what bins and two-way tables alone lose
 
@@ -177,7 +175,7 @@ def _of_reference(split: int) -> pd.DataFrame:
 
 def _marginals(epsilon: float, how: str, delta: float | None, split: int) -> pd.DataFrame:
     reference, released = parts(split)
-    options: dict[str, Any] = {"delta": delta, "select": _SELECTS.get(how)}
+    options: dict[str, Any] = {"delta": delta, "select": "all" if how == PAIRS else None}
     if how == HOWS[1]:
         options |= {"reference": reference, "public": True, "holds_no_released_record": True}
     kinds = declared_kinds(COLUMNS, TYPES, None)
@@ -217,7 +215,6 @@ _SHOWN = {
 _BY_HOW = {
     HOWS[1]: "noisy marginals, the reference as evidence",
     HOWS[0]: "noisy marginals, nothing else",
-    PRIVATE: "noisy marginals, private choice of tables",
 }
 
 
@@ -255,7 +252,6 @@ def sizes(
     n_columns: int = 30,
     n_levels: int = 300,
     counts: int = 0,
-    select: str | None = None,
 ) -> float:
     """CPU seconds of a table of this size by noisy marginals.
 
@@ -275,9 +271,7 @@ def sizes(
         own[f"c{k}"] = np.where(rng.random(n) < 0.5, base, rng.integers(0, 3, n))
         types[f"c{k}"] = ph.Nominal(levels=(0, 1, 2))
     started = time.process_time()
-    mechanism = table_mechanism(
-        declared_kinds(list(own), types, None), {}, epsilon=4, select=select
-    )
+    mechanism = table_mechanism(declared_kinds(list(own), types, None), {}, epsilon=4)
     mechanism.release(pd.DataFrame(own))
     return time.process_time() - started
 

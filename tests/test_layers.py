@@ -16,7 +16,7 @@ ROOT = Path(ph.__file__).parent
 MOST_LINES = {
     "core": 650, "rbridge": 600, "running": 450, "privacy": 3000, "arrays": 150, "measures": 2900,
     "primitives": 1050, "engines": 1700, "models": 6950, "sources": 850, "fitting": 1350,
-    "releases": 1950, "mechanisms": 6700, "tables": 2250, "masking": 2600, "studies": 4050,
+    "releases": 1950, "mechanisms": 6450, "tables": 2250, "masking": 2600, "studies": 4050,
     "reports": 2550, "validation": 1450, "cli": 2400,
 }  # fmt: skip
 """Rooms from the ground up: each imports only those named before it; CONTRIBUTING.md says what for.

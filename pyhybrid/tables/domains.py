@@ -119,10 +119,9 @@ def _edges(kind: Number, *, points: tuple[float, ...], step: float) -> tuple[flo
 
 MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
-MOST_EFFECTS_OF_PAIRS = 2000
-"""The same, where tables of all pairs are measured."""
-SELECTS = ("few", "all", "private")
-"""What noisy marginals of a table measure: few tables, all pairs, or a private choice of them."""
+SELECTS = ("few", "all")
+"""What noisy marginals of a table measure: few tables, or those of all pairs."""
+_FEW_BINS = 6  # that pairs of numbers are still told by
 _PARTS = 10  # that numbers of a reference are cut in
 
 
@@ -149,14 +148,14 @@ def default_delta(n: int) -> float:
     return float(10.0 ** -max(6, 1 + math.ceil(math.log10(max(n, 1)))))
 
 
-def pairs_or_choice(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> str:
-    """ "all" where a column's model of all its pairs is small enough, else "private"."""
-    cells = {name: _cells(name, kind) for name, kind in kinds.items()}
+def pairs_are_small(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> bool:
+    """True if each column's model of all its `pairs` is small where numbers have few bins."""
+    cells = {name: _cells(name, kind, _FEW_BINS) for name, kind in kinds.items()}
     effects = (
         cells[name] * (1 + sum(cells[predictor] for predictor in reads))
         for name, reads in pairs.items()
     )
-    return "all" if max(effects) <= MOST_EFFECTS_OF_PAIRS else "private"
+    return max(effects) <= MOST_EFFECTS_OF_A_COLUMN
 
 
 def measured_with(
@@ -205,9 +204,9 @@ def _coded(column: pd.Series) -> npt.NDArray[np.int64]:
     return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64)
 
 
-def _cells(name: str, kind: Kind) -> int:
+def _cells(name: str, kind: Kind, most_bins: int = MOST_BINS) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
     if isinstance(kind, Number) and None in (kind.lower, kind.upper, kind.decimals):
-        return MOST_BINS + kind.missing
-    return most_cells(domain_of(name, kind), MOST_BINS)
+        return most_bins + kind.missing
+    return most_cells(domain_of(name, kind), most_bins)

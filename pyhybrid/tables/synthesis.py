@@ -27,7 +27,7 @@ from pyhybrid.tables.domains import (
     SELECTS,
     domains_of,
     measured_with,
-    pairs_or_choice,
+    pairs_are_small,
 )
 from pyhybrid.tables.roles import (
     check_known,
@@ -103,12 +103,11 @@ def synthesize_table(
         that it is refused.
     delta : float, optional
         For Gaussian noise: public, below 1 / n.
-    select : {"few", "all", "private"}, optional
-        Which tables are measured: few of them, chosen without the records; those of all pairs of
-        columns; or a private choice among these. By default few without a delta, and with one all
-        pairs, or, where a column's model of all would be large, a private choice (with a reference
-        few): Gaussian noise grows by the root of the number of tables, Laplace noise by their
-        number.
+    select : {"few", "all"}, optional
+        Which tables are measured: few of them, chosen without the records, or those of all pairs of
+        columns. By default few without a delta, and with one all pairs, if no column's model of all
+        would be large: Gaussian noise grows by the root of the number of tables, Laplace noise by
+        their number.
     unit, rows_per_unit : str, int, optional
         Column of persons or other units to protect, and the most rows of one. The column is dropped
         unless it is kept.
@@ -241,11 +240,11 @@ def table_mechanism(
     domain = domains_of(kinds, reference)
     names = list(kinds)
     pairs = {name: (*kept, *names[:place]) for place, name in enumerate(names)}
-    how = select or ("few" if delta is None else pairs_or_choice({**kept, **kinds}, pairs))
-    if how == "private" and select is None and reference is not None:
-        how = "few"  # which the reference chooses
+    if select is None:
+        small = delta is not None and pairs_are_small({**kept, **kinds}, pairs)
+        select = "all" if small else "few"
     predictors: Mapping[str, Collection[str]] = pairs
-    if how == "few":
+    if select == "few":
         predictors = _few_predictors(kinds, kept, reference)
     given = dict.fromkeys(n for reads in predictors.values() for n in reads if n in kept)
     return NoisyMarginals(
@@ -253,7 +252,6 @@ def table_mechanism(
         epsilon=epsilon,
         delta=delta,
         most_bins="auto",
-        select="private" if how == "private" else "all",
         given=tuple(given),
         predictors={name: tuple(reads) for name, reads in predictors.items()},
         relation=relation,

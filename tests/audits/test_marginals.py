@@ -4,13 +4,9 @@ Discrete Laplace noise of scale b on whole numbers has the privacy loss ||change
 for the change of all cells together; Gaussian noise of scale sigma is rho-zCDP with rho =
 ||change||_2^2 / (2 sigma^2), whose epsilon at delta is what is compared. What changes is read off
 the mechanism's own tables, b and sigma off the noise that it really takes. Of a release in two
-steps (`most_bins`) each step is counted on the bins that noise may lead to: merged or not. Of a
-private choice one course of earlier answers is held fixed, which leads to the same model for all
-databases; each round adds the loss of its choice, the largest log ratio of the exponential
-mechanism's own probabilities, and that of the chosen table.
+steps (`most_bins`) each step is counted on the bins that noise may lead to: merged or not.
 """
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,13 +16,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import logsumexp
 
-from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
-from pyhybrid.mechanisms.marginals.select import ALONE, CountedFrame, Measured, Measuring, score
+from pyhybrid.mechanisms.marginals.select import ALONE, CountedFrame, Measuring
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
@@ -41,30 +35,21 @@ _FORMS: dict[str, dict[str, Any]] = {
     "Gaussian": {"delta": _DELTA},
     "two steps": {"most_bins": 2},
     "two steps, Gaussian": {"most_bins": 2, "delta": _DELTA},
-    "private choice": {"select": "private"},
-    "private choice, Gaussian": {"select": "private", "delta": _DELTA},
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Step:
-    """Counts of one database in one step, in records, or scores, and the scale of their noise."""
+    """Counts of one database in one step, in records, and the scale of their noise."""
 
     counts: Array
     scale: float
     delta: float
-    choice: bool = False
 
 
 Run = Callable[[pd.DataFrame], Sequence[_Step]]
 Seen = dict[tuple[tuple[int, int], ...], Sequence[_Step]]
 """From the records of a database to its steps."""
-
-
-def _run_of(mechanism: NoisyMarginals) -> Run:
-    if mechanism.select == "private":
-        return functools.partial(_rounds, mechanism, _course(mechanism))
-    return functools.partial(_steps, mechanism)
 
 
 @pytest.mark.long
@@ -74,15 +59,11 @@ def test_losses_of_noisy_marginals_are_attained_and_the_broken_ones_are_caught(
     form: str, relation: str
 ) -> None:
     mechanism = _mechanism(relation, **_FORMS[form])
-    seen = _seen(_run_of(mechanism), relation)
-    found, private = _largest_loss(seen, relation), mechanism.select == "private"
+    seen = _seen(lambda df: _steps(mechanism, df), relation)
+    found = _largest_loss(seen, relation)
     controls = {
         name: _largest_loss(broken, relation) for name, broken in _broken(mechanism, seen).items()
     }
-    if private:  # choices tell less than their epsilon
-        assert 0.9 < found < 1 + 1e-9
-        assert min(controls.values()) > 1.05
-        return
     assert found == pytest.approx(1.0)
     assert min(controls.values()) > 1.3
     if mechanism.delta is None:
@@ -118,11 +99,7 @@ def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
         return math.inf  # what comes out tells which database it was
     for a, b in zip(one, other, strict=True):
         change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
-        if a.choice:
-            ratios = change / scale - logsumexp(a.counts / scale) + logsumexp(b.counts / scale)
-            rho += float(np.ptp(ratios)) ** 2 / 8 if delta else 0.0  # of a bounded range
-            pure += 0.0 if delta else float(np.abs(ratios).max())
-        elif delta:
+        if delta:
             rho += float(change @ change) / (2 * scale**2)
         else:
             pure += float(np.abs(change).sum()) / scale
@@ -179,38 +156,6 @@ def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Seq
     return measuring, [records.table(clique) for clique in measuring.cliques]
 
 
-def _course(mechanism: NoisyMarginals) -> Measured:
-    """One course of answers and choices, on records enough to simulate from."""
-    df: pd.DataFrame = pd.concat([_database(((0, 0), (1, 1)))] * 1000, ignore_index=True)
-    measuring = mechanism._measuring(df)
-    data = CountedFrame(table=df, public=measuring.public)
-    return measuring.chosen_tables(data, streams(1), most_rounds=4)
-
-
-def _rounds(mechanism: NoisyMarginals, course: Measured, df: pd.DataFrame) -> list[_Step]:
-    """Columns alone, and the rounds of a course: scores against the model that puts all records
-    into the first cell, with the noise and the tables of the course."""
-    measuring = mechanism._measuring(df)
-    first, *later = course.answers
-    steps = [_step(_alone(measuring, df), first)]
-    records = measuring.nothing.records(df, measuring.public)
-    tables = {clique: records.table(clique) for clique in measuring.cliques if clique[1]}
-    scores = []
-    for counts in (records.counts(clique).ravel() for clique in tables):
-        scores.append(score(counts, np.array([len(df), *np.zeros(counts.size - 1)]), 0.0))
-    for choice, answer in zip(course.choices, later, strict=True):
-        steps.append(
-            _Step(
-                counts=np.array(scores),
-                scale=choice.scale,
-                delta=answer.charge.delta,
-                choice=True,
-            )
-        )
-        steps.append(_step([tables[choice.candidate]], answer))
-    return steps
-
-
 def _merged(measuring: Measuring) -> dict[str, Any]:
     """Every column of many bins cut in the middle: a cut that noise can lead to."""
     few = {
@@ -227,10 +172,7 @@ def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
 
 
 def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
-    """Controls: other runs, or the steps that were `seen` of the mechanism, changed."""
-
-    def changed(change: Callable[[_Step], _Step]) -> Seen:
-        return {records: [change(step) for step in steps] for records, steps in seen.items()}
+    """Controls: other runs, or the steps that were `seen` of the mechanism with half the noise."""
 
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
@@ -252,27 +194,15 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
             _step(own, with_noise([("", "")] * len(own), own, price, relation)[0]) for own in each
         ]
 
-    def greedy(step: _Step) -> _Step:
-        """The best score, with a thousandth of its noise."""
-        return replace(step, scale=step.scale / 1000) if step.choice else step
-
-    def squared(step: _Step) -> _Step:
-        """Scores that a record changes by more than by itself."""
-        return replace(step, counts=step.counts**2) if step.choice else step
-
-    halved = changed(lambda step: replace(step, scale=step.scale / 2))
-    if mechanism.select == "private":
-        return {
-            "noise / 2": halved,
-            "the best score": changed(greedy),
-            "scores squared": changed(squared),
-        }
     other, run = "levels read", read
     if mechanism.most_bins is not None:
         other, run = "a step not charged", not_charged
     relation = mechanism.relation
     return {
-        "noise / 2": halved,
+        "noise / 2": {
+            records: [replace(step, scale=step.scale / 2) for step in steps]
+            for records, steps in seen.items()
+        },
         "noise of one table": _seen(of_one, relation),
         other: _seen(run, relation),
     }

@@ -17,7 +17,6 @@ from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals import measurement as measuring
 from pyhybrid.mechanisms.marginals import noisy_marginals
-from pyhybrid.mechanisms.marginals import select as choosing
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.primitives.tables import Price
@@ -190,50 +189,33 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
     refuses("at most rows_per_unit=2 rows", mechanism(**person).release, own)
 
 
-PRIVATE, ONE = ({"domain": FINE, "most_bins": 4, **own} for own in (
-    {"select": "private"}, {"delta": 1e-6}))  # fmt: skip
-
-
-@pytest.mark.parametrize("more", [{}, PRIVATE, ONE])
+@pytest.mark.parametrize("m", [1, 2])
 def test_what_is_released_depends_on_noisy_answers_alone(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, m: int
 ) -> None:
     """Other values, the same answers and randomness: the same sets. Control: its own answers."""
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
-    asked = ((measuring, "noisy_tables"), (choosing, "exponential_mechanism"))
-    kept: list[Any] = []
+    data, real, kept = table.iloc[:1200], measuring.noisy_tables, list[Any]()
+    own = mechanism(epsilon=20, domain=FINE, most_bins=4, delta=1e-6)
 
-    def keep(real: Any) -> Any:
-        def ask(*parts: Any, **options: Any) -> Any:
-            kept.append(real(*parts, **options))
-            return kept[-1]
+    def keep(*parts: Any, **options: Any) -> Any:
+        kept.append(real(*parts, **options))
+        return kept[-1]
 
-        return ask
-
-    data, own, m = table.iloc[:1200], mechanism(epsilon=20, **more), 1 if more is ONE else 2
     with monkeypatch.context() as patch:
-        for module, name in asked:
-            patch.setattr(module, name, keep(getattr(module, name)))
+        patch.setattr(measuring, "noisy_tables", keep)
         one = own.release(data, n_synthetic=m)
-    answers = iter(kept)
     other = data.assign(**{
         name: pd.Series(data[name].to_numpy()[::-1], data.index, dtype=data[name].dtype)
         for name in DOMAIN
     })  # fmt: skip
     with monkeypatch.context() as patch:
-        for module, name in asked:
-            patch.setattr(module, name, lambda *_, **__: next(answers))
+        answers = iter(kept)
+        patch.setattr(measuring, "noisy_tables", lambda *_, **__: next(answers))
         two = own.release(other, n_synthetic=m)
     for a, b in zip(one.synthetic, two.synthetic, strict=True):
         pd.testing.assert_frame_equal(a, b)
     assert not own.release(other).synthetic[0]["visits"].equals(one.synthetic[0]["visits"])
-    words = " ".join(one.statement.split())
-    assert ("Gumbel of scale" in words) == (more is PRIVATE)
-    assert more is PRIVATE or '"chosen"' not in words
-    if more is PRIVATE:
-        assert one.settings["chosen"] == two.settings["chosen"]
-        assert {*one.settings["chosen"]["region"]} <= {"age", "sex", "visits"}
-        assert one.charge.epsilon == 20
 
 
 @pytest.mark.long
@@ -323,7 +305,6 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     ({"most_bins": 1}, "most_bins must be"),
     ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
     ({"given": "age"}, "given must be a list"), ({"relation": "add"}, "relation must be one of"),
-    ({"select": "some"}, "select must be one of all, private"),
     ({"noise_aware": 1}, "noise_aware must be True or False"),
     ({"unit": "person"}, "unit and rows_per_unit must be given together"),
     ({"predictors": {"age": []}}, "'age' is none"),
@@ -387,8 +368,7 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
 @pytest.mark.long
 def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> None:
     """95 % intervals in the benchmark of coverage, on 12 whole tables of each form; four quantities
-    count as two. The private choice leaves a pair out in some tables: 0.87 in all, of 200. The
-    control knows nothing of the noise."""
+    count as two. The control knows nothing of the noise."""
     least = 0.95 - 5 * np.sqrt(0.95 * 0.05 / (12 * 2))
 
     def share(form: str, *, aware: bool) -> float:
@@ -397,7 +377,6 @@ def test_intervals_that_know_of_the_noise_cover_and_those_that_do_not_fail() -> 
 
     assert share("plain", aware=True) > least
     assert share("most_bins, delta", aware=True) > least
-    assert share("private choice", aware=True) > least - 0.1
     assert share("most_bins, delta", aware=False) < least
 
 

@@ -147,7 +147,7 @@ def test_dtypes_are_no_declaration(survey: pd.DataFrame, made: Any) -> None:
     ({"keep": ["age", "sex", "name"]}, "'name' must have one role: found drop and keep"),
     ({"id": "sex", "keep": ["age"]}, "id 'sex' must name each row once: row 10"),
     ({"id": None}, "person have none"),
-    ({"select": "plan"}, "select must be one of few, all, private"),
+    ({"select": "plan"}, "select must be one of few, all"),
     ({"epsilon": 0}, "epsilon must be above 0"),
     ({"n_synthetic": 0}, "n_synthetic must be"),
 ])  # fmt: skip

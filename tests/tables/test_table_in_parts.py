@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.tables.describe import seen_kind
@@ -60,9 +62,7 @@ def mechanism(**changes: Any) -> ph.NoisyMarginals:
     return ph.NoisyMarginals(domain=DOMAIN, **{**settings, **changes})
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"delta": None}, {"select": "private"}, {"most_bins": None}]
-)
+@pytest.mark.parametrize("changes", [{}, {"delta": None}, {"most_bins": None}])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
     changes: dict[str, Any], grouped: bool, table: pd.DataFrame, stored: Path,
@@ -70,8 +70,6 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
 ) -> None:  # fmt: skip
     """Both steps, with the same noise, none: the same numbers come out and the same model."""
     own = mechanism(**changes)
-    if changes.get("select") == "private":
-        monkeypatch.setattr("pyhybrid.mechanisms.marginals.select.exponential_mechanism", _largest)
     asked: list[list[np.ndarray]] = []
     real = measurement.noisy_tables
 
@@ -79,11 +77,12 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
         answer = real(tables, **options)
         counts = [one.counts(options["unit"]).ravel() for one in tables]
         asked[-1] += counts
-        return noisy_marginals.replace(answer, value=np.concatenate(counts))
+        return dataclasses.replace(answer, value=np.concatenate(counts))
 
     monkeypatch.setattr(measurement, "noisy_tables", without_noise)
     asked.append([])
-    results, chain = own._fitted(table, streams(1), for_intervals=False)
+    data = CountedFrame(table=table, public={})
+    frame = own._estimated(own._measuring(table), data, table, 1, streams(1))
     source = ph.open_source(stored)
     assert isinstance(source, IbisTable)
     source.grouped = grouped
@@ -93,15 +92,9 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
     assert len(asked[0]) == len(asked[1])
     for one, other in zip(*asked, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert estimate.domain == results.domain
-    for column, effects in chain.modes.items():
+    assert estimate.domain == frame.domain
+    for column, effects in frame.effects[0].items():
         np.testing.assert_allclose(estimate.effects[0][column], effects, rtol=1e-9, atol=1e-9)
-
-
-def _largest(scores: Any, *, candidates: Any, **options: Any) -> Any:
-    from types import SimpleNamespace
-
-    return SimpleNamespace(candidate=candidates[int(np.argmax(scores))], scale=1.0)
 
 
 @pytest.mark.parametrize("m", [1, 3])
@@ -116,7 +109,7 @@ def test_a_whole_table_is_released_in_parts_and_from_its_stored_model(
     for synthetic in release.synthetic:
         assert len(synthetic) == len(table)
         assert list(synthetic.columns) == list(table.columns)
-        assert abs(synthetic["age"].mean() - table["age"].mean()) < 1
+        assert abs(synthetic["age"].mean() - table["age"].mean()) < 1.7  # 5 times .33, of 120 sets
         assert abs((synthetic["income"] == 0).mean() - (table["income"] == 0).mean()) < 0.03
         assert abs(synthetic["area"].isna().mean() - table["area"].isna().mean()) < 0.03
         slope = np.polyfit(synthetic["age"], synthetic["owner"].astype(float), 1)[0]

@@ -326,9 +326,9 @@ class Tables(Likelihood):
     rng: np.random.Generator
     synthesized: Sequence[bool] = ()
 
-    def fit(self, start: FloatArray | None = None) -> LogLinear:
-        """Mode and curvature of the posterior of effects, from those of a `start` (K, 1 + L)."""
-        start = self.start() if start is None else start
+    def fit(self) -> LogLinear:
+        """Mode and curvature of the posterior of effects."""
+        start = self.start()
         scales = np.full(len(self.prior.of_predictors), _START)
         large = start.size > _LARGE
         mode, scales, _, converged = self.mode(

@@ -9,7 +9,6 @@ looks at confidential values; any number of synthetic sets costs what one costs.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,14 +33,11 @@ from pyhybrid.mechanisms.accounting.charge import SAY_SO
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
-from pyhybrid.mechanisms.marginals.sample import Chain, following_others, simulated, spread, within
+from pyhybrid.mechanisms.marginals.sample import following_others, simulated, spread, within
 from pyhybrid.mechanisms.marginals.select import (
     ALONE,
-    ROUNDS,
-    Counted,
     CountedFrame,
     CountedSource,
-    Measured,
     Measuring,
     most_cells,
 )
@@ -49,7 +45,6 @@ from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, c
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.formula.values import is_number
 from pyhybrid.primitives.noise import NoiseProvenance
-from pyhybrid.primitives.selection import NoisyChoice
 from pyhybrid.primitives.tables import NoisyTables, Price, size_of_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta
@@ -58,12 +53,13 @@ from pyhybrid.running.tasks import one_blas_thread
 from pyhybrid.sources.source import Source
 
 _MOST_EVEN = 200_000  # rows of a part that are drawn evenly, beyond which they are many
-AUTO, SELECTS = "auto", ("all", "private")
+AUTO = "auto"
 _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes of its noise
-_AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1500  # fits take the third power of effects
+_AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1000  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
 _KEPT = 16.0  # cells of a table that noise leaves apart: a third of what pairs tell is then kept
 _EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
+_NO_COLUMNS = pd.DataFrame(index=range(2))  # a source is released without public columns
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
     "the confidential columns.",
@@ -111,11 +107,6 @@ class NoisyMarginals(NoiseMechanism):
         Neighboring bins are then merged to so many for the tables with predictors, and values are
         drawn within these as the column alone has them: give narrow bins, 50 to 300. "auto" takes
         as many as the noise leaves apart, 3 to 20, by n alone, fewer where models would be large.
-    select : {"all", "private"}
-        "all" measures every column with each of its predictors. "private" measures every column
-        alone, at a fifth of the price, then chooses tables by noisy scores where the model so far
-        errs most (AIM), and the charge includes the choices. Intervals do not account for
-        pairs that were left out.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
@@ -143,7 +134,7 @@ class NoisyMarginals(NoiseMechanism):
     McKenna, Miklau, Sheldon (2021), Winning the NIST contest: a scalable and general approach to
     differentially private synthetic data, J. Privacy and Confidentiality 11(3). Räisä, Jälkö,
     Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic
-    data, AISTATS. McKenna, Mullins, Sheldon, Miklau (2022), AIM, PVLDB 15.
+    data, AISTATS.
 
     Examples
     --------
@@ -161,7 +152,6 @@ class NoisyMarginals(NoiseMechanism):
     most_bins: int | str | None = None
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
-    select: str = "all"
     relation: str = "replace"
     noise_aware: bool = True
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -182,7 +172,6 @@ class NoisyMarginals(NoiseMechanism):
             raise InvalidInput(f"most_bins must be a number or 'auto': found {self.most_bins!r}")
         if self.most_bins not in (None, AUTO):
             check_count(self.most_bins, "most_bins", at_least=2)
-        check_choice(self.select, "select", SELECTS)
         check_choice(self.relation, "relation", RELATIONS)
         check_flag(self.noise_aware, "noise_aware")
         check_flag(self.public, "public")
@@ -239,7 +228,7 @@ class NoisyMarginals(NoiseMechanism):
 
     @property
     def n_tables(self) -> int:
-        """Tables T that are measured with predictors, or that are chosen among."""
+        """Tables T that are measured with predictors."""
         return sum(max(1, len(reads)) for reads in self.order.values())
 
     def bins_of(self, n: int) -> int | None:
@@ -266,8 +255,7 @@ class NoisyMarginals(NoiseMechanism):
 
     def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
-        n_tables = min(self.n_tables, ROUNDS) if self.select == "private" else self.n_tables
-        price = self._price.part((1 - ALONE) / n_tables)
+        price = self._price.part((1 - ALONE) / self.n_tables)
         return n / (_CELL * size_of_noise(price, self.relation))
 
     def too_few(self, n: int) -> str | None:
@@ -301,7 +289,7 @@ class NoisyMarginals(NoiseMechanism):
 
     def describe(self) -> dict[str, Any]:
         """Public settings of the mechanism."""
-        names = ("epsilon", "delta", "most_bins", "select", "relation", "n_tables", "noise_aware")
+        names = ("epsilon", "delta", "most_bins", "relation", "n_tables", "noise_aware")
         reference = None
         if self.reference is not None:
             reference = {"records": len(self.reference), "public": self.public}
@@ -329,49 +317,63 @@ class NoisyMarginals(NoiseMechanism):
         self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
     ) -> Made:
         check_columns(df, (*self.synthesizes, *self.given))
+        self._check_delta(len(df))
+        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
-        apart, rng = self.noise_aware and m > 1, random.generator("alone")
-        with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            results, chain = self._fitted(df, random, for_intervals=apart)
-            effects = chain.sample(m, random) if apart else [chain.modes] * m
-            shares = {
-                name: alone.sample(m, rng) if apart else [alone.shares] * m
-                for name, alone in results.merged.items()
-            }
-        tables = []
-        for place in range(m):
+        measuring = self._measuring(df, m)
+        data = CountedFrame(table=df, public=measuring.public)
+        estimate, tables = self._estimated(measuring, data, df, m, random), []
+        for place in range(1, m + 1):
             # Tables of a single set are those of the model; sets to be compared have the noise of
             # a sample that rules for several count on.
-            records = chain.simulate(random, f"marginals/{place + 1}", effects[place], even=m == 1)
-            alone = {name: drawn[place] for name, drawn in shares.items()}
-            columns = columns_of(
-                records, results.fine, alone, random, place + 1,
-                even=m == 1, follows=m == 1 or self.reference is not None,
-            )  # fmt: skip
-            columns.index = df.index
-            tables.append(joined(df, columns))
+            records = Records(domain=estimate.domain, public=measuring.public, n=len(df))
+            stream = f"marginals/{place}"
+            columns = estimate.columns(records, place, random, stream, even=m == 1)
+            tables.append(joined(df, columns.set_axis(df.index)))
             if progress is not None:
-                progress("synthetic data", place + 1, m)
-        return Made(record=self._record_of(df, results, random, m), tables=tables)
+                progress("synthetic data", place, m)
+        return Made(record=estimate.record, tables=tables)
+
+    def _estimated(
+        self,
+        measuring: Measuring,
+        data: CountedFrame | CountedSource,
+        public: pd.DataFrame,
+        m: int,
+        random: Streams,
+    ) -> EstimatedTable:
+        """The model that m sets are drawn from. Measuring is the only step that looks at
+        confidential values."""
+        rng = random.generator("alone")
+        with one_blas_thread():  # many solves of moderate size: threads wait for each other
+            results = measuring.all_tables(data)
+            chain = measuring.chain(results, data.n, random)
+            effects = [chain.modes] * m
+            shares = {name: [alone.shares] * m for name, alone in results.merged.items()}
+            if measuring.for_intervals:
+                effects = chain.sample(m, random)
+                shares = {name: alone.sample(m, rng) for name, alone in results.merged.items()}
+        return EstimatedTable(
+            mechanism=self,
+            record=self._record_of(public, noise_of(results.answers), random, m),
+            domain=results.domain,
+            predictors={link.column: link.predictors for link in chain.links},
+            effects=effects,
+            shares=[{name: sets[k] for name, sets in shares.items()} for k in range(m)],
+        )
 
     def _record_of(
-        self, public: pd.DataFrame, results: Measured, random: Streams, m: int
+        self, public: pd.DataFrame, noise: str, random: Streams, m: int
     ) -> ReleaseRecord:
         """The record of m sets."""
-        settings = self.describe()
-        if results.choices:  # by noisy scores: public
-            settings["chosen"] = {
-                column: [name for name in reads if name in results.tables[column]]
-                for column, reads in self.order.items()
-            }
         return self._record(
             public,
             self._charge(m),
             random,
-            settings=settings,
+            settings=self.describe(),
             synthesized=self.synthesizes,
             predictors=tuple(self.given),
-            noise=noise_of(results.answers, results.choices),
+            noise=noise,
             counts="tables",
         )
 
@@ -398,15 +400,6 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _fitted(
-        self, df: pd.DataFrame, random: Streams, *, for_intervals: bool
-    ) -> tuple[Measured, Chain]:
-        """The measurements, the only step that looks at confidential values, and their model."""
-        self._check_delta(len(df))
-        check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
-        measuring = self._measuring(df, for_intervals)
-        return self._chained(measuring, CountedFrame(table=df, public=measuring.public), random)
-
     def _check_delta(self, n: int) -> None:
         if self.delta is not None and self.delta * n >= 1:
             raise InvalidInput(
@@ -414,12 +407,29 @@ class NoisyMarginals(NoiseMechanism):
                 f"{self.delta:g}; a larger one would allow a record to be published as it is"
             )
 
-    def _chained(
-        self, measuring: Measuring, data: Counted, random: Streams
-    ) -> tuple[Measured, Chain]:
-        private = self.select == "private"
-        results = measuring.chosen_tables(data, random) if private else measuring.all_tables(data)
-        return results, measuring.chain(results, data.n, random)
+    def _measuring(self, df: pd.DataFrame, m: int = 1) -> Measuring:
+        """What is counted of a data frame for m sets."""
+        if self.reference is not None:
+            try:
+                check_columns(self.reference, (*self.synthesizes, *self.given))
+                for name in self.synthesizes:
+                    self.domain[name].places(self.reference[name])
+            except InvalidInput as error:
+                raise InvalidInput(f"reference: {error}") from None
+        public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
+        reference = None if self.reference is None else (self.reference, of_reference)
+        return self._counted(len(df), m, public=public, reference=reference)
+
+    def _counted(self, n: int, m: int, **beside: Any) -> Measuring:
+        return Measuring(
+            domain={name: self.domain[name] for name in self.synthesizes},
+            order=self.order,
+            most_bins=self.bins_of(n),
+            price=self._price,
+            relation=self.relation,
+            for_intervals=self.noise_aware and m > 1,
+            **beside,
+        )
 
     # --- Tables that stay where they are ---------------------------------------------------------
 
@@ -432,89 +442,33 @@ class NoisyMarginals(NoiseMechanism):
                     "are released are synthesized from noisy counts of its records"
                 )
         source.check_columns(self.synthesizes)
-        n, random = source.count(), streams()
+        n = source.count()
         self._check_delta(n)
-        apart = self.noise_aware and n_synthetic > 1
-        measuring = Measuring(
-            domain=dict(self.domain),
-            order=self.order,
-            public={},
-            most_bins=self.bins_of(n),
-            price=self._price,
-            relation=self.relation,
-            for_intervals=apart,
-        )
-        with one_blas_thread():
-            results, chain = self._chained(measuring, CountedSource(source=source, n=n), random)
-            effects = chain.sample(n_synthetic, random) if apart else [chain.modes] * n_synthetic
-        rng = random.generator("alone")
-        shares = {
-            name: alone.sample(n_synthetic, rng) if apart else [alone.shares] * n_synthetic
-            for name, alone in results.merged.items()
-        }
-        return EstimatedTable(
-            record=self._record_of(pd.DataFrame(index=range(2)), results, random, n_synthetic),
-            domain=results.domain,
-            predictors={link.column: link.predictors for link in chain.links},
-            effects=effects,
-            shares=[
-                {name: drawn[place] for name, drawn in shares.items()}
-                for place in range(n_synthetic)
-            ],
-            mechanism=self,
-        )
+        measuring = self._counted(n, n_synthetic, public={})
+        data = CountedSource(source=source, n=n)
+        return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
         """Inverse of `EstimatedTable.state`."""
-        record = self._record(
-            pd.DataFrame(index=range(2)),
-            self._charge(len(state["effects"])),
-            streams(int(state["entropy"])),
-            settings=state["settings"],
-            synthesized=self.synthesizes,
-            predictors=(),
-            noise=state["noise"],
-            counts="tables",
-        )
 
         def arrays(sets: Sequence[Mapping[str, Any]]) -> list[dict[str, FloatArray]]:
             return [{name: np.array(own) for name, own in one.items()} for one in sets]
 
+        random, m = streams(int(state["entropy"])), len(state["effects"])
         return EstimatedTable(
-            record=record,
+            mechanism=self,
+            record=self._record_of(_NO_COLUMNS, state["noise"], random, m),
             domain={name: ColumnDomain.from_dict(own) for name, own in state["domain"].items()},
             predictors={name: tuple(own) for name, own in state["predictors"].items()},
             effects=arrays(state["effects"]),
             shares=arrays(state["shares"]),
-            mechanism=self,
-        )
-
-    def _measuring(self, df: pd.DataFrame, for_intervals: bool = False) -> Measuring:
-        """What is counted."""
-        if self.reference is not None:
-            try:
-                check_columns(self.reference, (*self.synthesizes, *self.given))
-                for name in self.synthesizes:
-                    self.domain[name].places(self.reference[name])
-            except InvalidInput as error:
-                raise InvalidInput(f"reference: {error}") from None
-        public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
-        return Measuring(
-            domain={name: self.domain[name] for name in self.synthesizes},
-            order=self.order,
-            public=public,
-            most_bins=self.bins_of(len(df)),
-            price=self._price,
-            relation=self.relation,
-            reference=None if self.reference is None else (self.reference, of_reference),
-            for_intervals=for_intervals,
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EstimatedTable:
-    """The model of a source: `domain` has merged cells, `predictors` those of each column in order,
-    `effects` and `shares` those of each set."""
+    """A model that sets are drawn from: `domain` has merged cells, `predictors` those of each
+    column in order, `effects` and `shares` those of each set."""
 
     mechanism: NoisyMarginals
     record: ReleaseRecord
@@ -536,54 +490,36 @@ class EstimatedTable:
             "predictors": {name: list(own) for name, own in self.predictors.items()},
             "effects": lists(self.effects),
             "shares": lists(self.shares),
-            "settings": dict(self.record.settings),
             "noise": provenance.noise,
             "entropy": str(self.record.confidential.entropy),
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
         """So many rows of set `place`, from 1, as `public` has, which has no columns."""
-        single = len(self.effects) == 1
-        even = single and len(public) <= _MOST_EVEN
-        records = simulated(
-            self.predictors,
-            Records(domain=self.domain, public={}, n=len(public)),
-            self.effects[place - 1],
-            random,
-            "rows",
-            even=even,
-        )
-        fine = self.mechanism.domain
-        return columns_of(
-            records, fine, self.shares[place - 1], random, place, even=even, follows=single
-        )
+        records = Records(domain=self.domain, public={}, n=len(public))
+        even = len(self.effects) == 1 and len(public) <= _MOST_EVEN
+        return self.columns(records, place, random, "rows", even=even)
 
-
-def columns_of(
-    records: Records,
-    fine: Mapping[str, ColumnDomain],
-    shares: Mapping[str, FloatArray],
-    random: Streams,
-    number: int,
-    *,
-    even: bool,
-    follows: bool,
-) -> pd.DataFrame:
-    """Values of the cells of one set; within merged bins, whose fine ones have these `shares`, they
-    follow the other columns, if they are to."""
-    columns = {}
-    for name, places in records.places.items():
-        domain = fine[name]
-        if name in shares:
-            rng = random.generator(f"bins/{number}/{name}")
-            order = following_others(name, records, rng) if follows else None
-            starts = starts_of(domain, records.domain[name])
-            places = within(starts, places, shares[name], rng, order)
-        rng = random.generator(f"within/{number}/{name}")
-        at = spread(places, rng) if even else rng.random(places.size)
-        columns[name] = domain.values(places, at, name=name)
-    table: pd.DataFrame = pd.DataFrame(columns)
-    return table
+    def columns(
+        self, records: Records, place: int, random: Streams, stream: str, *, even: bool
+    ) -> pd.DataFrame:
+        """Columns of set `place`, from 1. Of a single set, and with a reference, numbers follow the
+        other columns within merged bins."""
+        effects, shares, columns = self.effects[place - 1], self.shares[place - 1], {}
+        records = simulated(self.predictors, records, effects, random, stream, even=even)
+        follows = len(self.effects) == 1 or self.mechanism.reference is not None
+        for name, places in records.places.items():
+            fine = self.mechanism.domain[name]
+            if name in shares:
+                rng = random.generator(f"bins/{place}/{name}")
+                order = following_others(name, records, rng) if follows else None
+                starts = starts_of(fine, records.domain[name])
+                places = within(starts, places, shares[name], rng, order)
+            rng = random.generator(f"within/{place}/{name}")
+            at = spread(places, rng) if even else rng.random(places.size)
+            columns[name] = fine.values(places, at, name=name)
+        table: pd.DataFrame = pd.DataFrame(columns)
+        return table
 
 
 def public_predictors(
@@ -627,7 +563,7 @@ def check_predictors(
                 )
 
 
-def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> str:
+def noise_of(answers: Sequence[NoisyTables]) -> str:
     """All noise, scale by scale."""
     same: dict[str, list[NoisyTables]] = {}
     for answer in answers:
@@ -637,6 +573,4 @@ def noise_of(answers: Sequence[NoisyTables], choices: Sequence[NoisyChoice]) -> 
         n_tables = number_of(sum(len(answer.shapes) for answer in alike), "table")
         counts = sum(answer.value.size for answer in alike)
         sentences.append(f"{noise} on each count of {n_tables}, {counts} counts in all")
-    for scale, times in Counter(f"{choice.scale:g}" for choice in choices).items():
-        sentences.append(f"Gumbel of scale {scale} on the scores of {number_of(times, 'choice')}")
     return "; ".join(sentences)

@@ -25,11 +25,11 @@ from scipy import linalg, sparse, special
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, IntArray
 from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
 from pyhybrid.mechanisms.marginals.measurement import Measurement, Records
 
-_SIMULATED, _MOST_SIMULATED = 20_000, 500_000  # rows that tables of later columns are held against
+_SIMULATED, _MOST_SIMULATED = 20_000, 200_000  # rows that tables of later columns are held against
 _LARGEST_BLOCK = 2**22  # probabilities
 _RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those before them
 _FARTHEST = 4.0  # factor of a probability in a sweep
@@ -101,15 +101,9 @@ class Chain:
         n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
         return replace(self, records=replace(records, public=public, n=n))
 
-    def with_column(
-        self, measurements: Sequence[Measurement], random: Streams, earlier: Link | None = None
-    ) -> Chain:
-        """The chain and the model of one more column, fitted to its measurements; `earlier` is a
-        fit of the same column to fewer of them, to start from."""
-        column, names = (
-            measurements[0].clique[0],
-            tuple(m.clique[1] for m in measurements),
-        )
+    def with_column(self, measurements: Sequence[Measurement], random: Streams) -> Chain:
+        """The chain and the model of one more column, fitted to its measurements."""
+        column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)
         records, rows = self.records, self.rows
         if not {*names} <= {NO_PREDICTOR, *records.public}:
             kept = {} if rows is None else rows.places
@@ -129,8 +123,7 @@ class Chain:
             rng=random.generator(f"fit/{column}"),
             synthesized=[predictor.synthesized for predictor in predictors],
         )
-        start = None if earlier is None else _start(earlier, names, predictors)
-        link = Link(column=column, predictors=names, model=tables.fit(start))
+        link = Link(column=column, predictors=names, model=tables.fit())
         return replace(self, links=(*self.links, link), rows=rows)
 
 
@@ -155,17 +148,6 @@ def simulated(
             places = drawn(p, rows.of_record, rng)
         records = replace(records, places={**records.places, column: places})
     return records
-
-
-def _start(earlier: Link, names: Sequence[str], predictors: Sequence[Predictor]) -> FloatArray:
-    """Effects of an earlier fit, 0 of predictors that it had not."""
-    mode, columns = earlier.model.mode, earlier.model.prior.columns
-    known = {name: mode[:, part] for name, part in zip(earlier.predictors, columns, strict=True)}
-    parts = [
-        known.get(name, np.zeros((mode.shape[0], predictor.positions.size)))
-        for name, predictor in zip(names, predictors, strict=True)
-    ]
-    return np.hstack([mode[:, :1], *parts])
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
-import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.measurement import Measurement, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
 from pyhybrid.mechanisms.marginals.select import CountedFrame, Measuring
-from pyhybrid.primitives.tables import Price
+from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
 from tests.conftest import require_opendp
 
 RNG = np.random.default_rng(8)
@@ -81,13 +81,6 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     found.tables["sex"] = {"": nothing}
     made = free.chain(found, N, streams(1)).simulate(streams(2), "", even=True)
     assert abs(made.places["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
-    domain = {
-        name: ColumnDomain(bins=tuple(range(9)), step=1) for name in "abc"
-    }  # seen: private: two were left
-    table = pd.DataFrame({name: np.arange(400) % 8 for name in domain})
-    mechanism = ph.NoisyMarginals(domain=domain, epsilon=1, select="private")
-    few = mechanism._measuring(table).columns_alone(counted(table)).domain
-    assert [own.bins for own in few.values()] == [own.bins for own in mechanism.domain.values()]
 
 
 def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> None:
@@ -164,3 +157,23 @@ def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() 
         shares.append(found.max() / found.min())
     assert shares[0] < 1.01
     assert shares[1] > 100
+
+
+def test_a_table_measured_twice_counts_by_its_precision() -> None:
+    clique, ones = ("y", "x"), np.ones((1, 2))
+    one = Measurement(noisy=np.array([[10.0, 4.0]]), clique=clique, stddev=ones)
+    two = Measurement(noisy=np.array([[20.0, 4.0]]), clique=clique, stddev=2 * ones)
+    both = one.combined(two)
+    np.testing.assert_allclose([both.noisy, both.stddev**2], [[[12.0, 4.0]], [[0.8, 0.8]]])
+
+
+@pytest.mark.usefixtures("opendp")
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
+    """Mean absolute noise of 4,000 empty cells, within 5 standard errors."""
+    price = Price.of(1.0, delta)
+    none = sparse.csr_array((0, 1), dtype=np.int64)
+    empty = CrossTable(codes=np.empty(0, np.int64), n_rows=4000, cells=none)
+    drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
+    error = drawn.std() / np.sqrt(drawn.size)
+    assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05
