@@ -146,8 +146,6 @@ class FitSession:
         clip = self.cap_of(cap)
         key = alpha.tobytes(), None if clip is None else clip.key, self.settings.draws
         if key not in self.store.sampled:
-            if not self.store.sampled and clip is None and (advice := self.bound.advice):
-                warnings.warn(advice, stacklevel=2)
             near = self.near if warm_start is None else warm_start
             self.store.sampled[key] = self._sample(alpha, clip, label, near)
         draws, diagnostics = self.store.sampled[key]

@@ -3,7 +3,6 @@ draft by what it holds, which its owner reads, declares, and so makes public."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,10 +15,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import FEW, decimals_of
 from pyhybrid.models.families.counts import NegativeBinomial
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.terms import divided, parse_formula
+from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import first_row, is_number, kind_of
 
-_WIDE = 100  # spread of a predictor from which on other units are better
 _FEW_NUMBERS, _MOST_LEVELS = 10, 30
 _MOST_DECIMALS = 4
 _MANY = 0.02  # of the records: from here on zeros and missing values get a block
@@ -81,16 +79,6 @@ def name_for_levels(n_levels: int, *, ordered: bool) -> str:
     if n_levels <= 2:
         return "bernoulli"
     return "ordinal" if ordered else "categorical"
-
-
-def in_units(formula: str, df: pd.DataFrame) -> str:
-    """The formula with numbers that differ by hundreds, or by hundredths, over a power of ten: a
-    normal prior of coefficients about 1 leaves next to all open of one of dollars that separates
-    levels, and nothing of one of shares of a thousandth."""
-    reads = df[list(parse_formula(formula, df).predictors)]
-    spread = reads.select_dtypes("number", exclude="timedelta").std().items()
-    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / _WIDE or _WIDE <= sd < np.inf}
-    return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
 
 
 def as_text(value: Any) -> str:

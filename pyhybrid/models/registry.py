@@ -1,4 +1,4 @@
-"""The model that a column gets, and models by name and settings that JSON can hold."""
+"""The model that a column gets, and models by settings that JSON can hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import MODELS
 from pyhybrid.models.base import Model
-from pyhybrid.models.default_model import DefaultModel, as_text, suggest_model
+from pyhybrid.models.default_model import DefaultModel, suggest_model
 from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import is_number
 
@@ -45,17 +45,6 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
             return MODELS["negative_binomial"](formula, **settings)
     model: Model = MODELS[suggested.name](formula, **settings)
     return model
-
-
-def name_and_settings(model: Any) -> tuple[str, dict[str, str]]:
-    """What the command line names a chosen model by: name and settings that are no defaults."""
-    names = {getattr(make, "__name__", ""): name for name, make in MODELS.items()}
-    settings = {}
-    for setting in fields(model):
-        value = getattr(model, setting.name)
-        if setting.init and setting.name != "formula" and value not in (None, setting.default):
-            settings[setting.name] = as_text(value)
-    return names.get(model.name, model.name), settings
 
 
 def described_model(settings: Mapping[str, Any]) -> Model:

@@ -28,7 +28,7 @@ from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
-from pyhybrid.models.formula.design import Matrix, Positions, check_formulas
+from pyhybrid.models.formula.design import Matrix, Positions, check_formula
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
@@ -171,8 +171,7 @@ class BlockModel(RegressionModel):
     def bind(self, df: pd.DataFrame) -> BoundModel:
         if not self.block_names:
             return self.bind_at(df)
-        check_formulas(df, [self.formula])
-        outcome = sides_of(self.formula)[0]
+        outcome = check_formula(df, self.formula).outcome
         column, at, blocks = df[outcome], np.arange(len(df)), list[Block]()
         if self.points and not is_number(column):
             raise InvalidInput(
@@ -188,7 +187,7 @@ class BlockModel(RegressionModel):
         return BoundBlocks(
             model=self, table=df, blocks=tuple(blocks), synthesized=bound.synthesized,
             reads=bound.reads, matrix=bound.design.recoded(df), levels=bound.levels,
-            advice=bound.advice, source=_one_after_the_other(b.bound.program for b in blocks),
+            source=_one_after_the_other(b.bound.program for b in blocks),
             likelihood_parameters=tuple(
                 f"{name}_{b.name}" for b in blocks for name in b.bound.likelihood_parameters
             ),

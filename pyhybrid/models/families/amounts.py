@@ -20,8 +20,6 @@ from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
 from pyhybrid.models.two_block import BlockModel
 
-_FAR_FROM_PRIOR = 50
-
 
 def within(y: FloatArray, low: float, high: float) -> tuple[str, BoolArray]:
     """The rule that outcomes lie between inclusive ends."""
@@ -241,17 +239,6 @@ class NormalRegression(LinearModel, TransformedModel):
     ) -> Hints:
         mode = mode_of(self.law, y, X, weight, offset)
         return {**mode.hints(self.law, X), "near": mode.beta}
-
-    def advice(self, design: Design) -> str:
-        """Values far from what the priors expect are pulled towards 0, or have several modes."""
-        size = float(np.median(np.abs(design.y))) if design.y.size else 0.0
-        expected = self.unit * (1.0 if self.prior == "published" else self.prior_scale_intercept)
-        if self.transform != "identity" or size <= _FAR_FROM_PRIOR * expected:
-            return ""
-        return (
-            f"outcome {design.outcome!r} is about {size:.1g}, and the priors expect values of "
-            f"about {self.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
-        )
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
             model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
             reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
             source=load_program(program_of(self)), levels=self.levels_of(values, design.outcome),
-            advice=self.advice(design), takes_center=default,
+            takes_center=default,
             first_try=self.first_try(columns) if default else None,
             # With an offset the coordinates are no longer those of the mean that the ends suit.
             grid_form=self.grid_form(columns) if default and not design.has_offset else None,
@@ -207,10 +207,6 @@ class RegressionModel(ReleasedByMechanism, ABC):
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
-
-    def advice(self, design: Design) -> str:
-        """What to tell a user whose data are far from what the priors expect; else empty."""
-        return ""
 
     # The outcome ---------------------------------------------------------------------------------
 
