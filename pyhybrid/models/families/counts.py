@@ -74,17 +74,8 @@ class CountModel(BlockModel, LinearModel):
 class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
-    o_i is the offset, 0 without ``offset()`` in the formula.
-
-    Priors on beta as in `NegativeBinomial`.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"visits ~ 1"``.
-
-    Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
-    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
+    o_i is the offset, 0 without ``offset()`` in the formula. Parameters and priors on beta as in
+    `NegativeBinomial`.
 
     References
     ----------
