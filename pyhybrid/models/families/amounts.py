@@ -14,7 +14,6 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset, Rules
-from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
@@ -81,10 +80,6 @@ class AmountModel(BlockModel):
 
     def describe(self) -> dict[str, Any]:
         return {**super().describe(), "density": f"of y / {self.unit:g}"}
-
-    def takes(self, y: FloatArray) -> BoolArray:
-        known = super().takes(y) & (np.abs(y) <= LARGEST)
-        return known & (y > 0) if self.scale.positive else known
 
     def rules(self, y: FloatArray) -> Rules:
         positive = [(self.above_zero, y <= 0)] if self.scale.positive else []

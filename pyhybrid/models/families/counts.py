@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_count
+from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
@@ -50,10 +50,6 @@ class CountModel(BlockModel, LinearModel):
         if self.upper is None:
             return self.lower or -math.inf, math.inf
         return self.lower, self.upper
-
-    def takes(self, y: FloatArray) -> BoolArray:
-        whole = (y >= 0) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
-        return np.asarray(super().takes(y) & whole)
 
     def rules(self, y: FloatArray) -> Rules:
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)

@@ -1,6 +1,6 @@
 """Outcomes in an interval: beta distribution and beta regression.
 
-An outcome within given bounds is scaled to (0, 1). Exact 0 and 1 have no finite beta density: values
+An outcome within given bounds is scaled to (0, 1). Exact 0 and 1 have no finite density: values
 nearer to an end than `edge` are moved to it. Both steps look at one record alone.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_finite
+from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.amounts import within
@@ -68,9 +68,6 @@ class ProportionModel(BlockModel):
         check_decimals(self.decimals)
         if self.decimals is not None:
             grid_ends(self.decimals, self.lower, self.upper)
-
-    def takes(self, y: FloatArray) -> BoolArray:
-        return np.asarray((y >= self.lower) & (y <= self.upper))
 
     def rules(self, y: FloatArray) -> Rules:
         return (within(y, self.lower, self.upper),)
