@@ -23,7 +23,7 @@ from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, numbers_in
-from pyhybrid.models.columns.support import support_said
+from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
 from pyhybrid.models.formula.design import Matrix, Positions, check_formula
@@ -105,10 +105,9 @@ class BlockModel(RegressionModel):
         if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
             raise InvalidInput("codes must be a tuple of numbers, such as (-9, -8)")
         numbers = [check_finite(code, "each of codes") for code in codes]
-        plain, decimals = (
-            tuple(int(c) if c.is_integer() else c for c in numbers),
-            self.given_decimals,
-        )
+        check_decimals(self.given_decimals)
+        plain = tuple(int(code) if code.is_integer() else code for code in numbers)
+        decimals = self.given_decimals
         if isinstance(self, LeveledModel):
             raise InvalidInput(f"codes= are for amounts and counts: {self.name} has levels=")
         if len({*plain}) < len(plain) or (self.zeros and 0 in plain):

@@ -108,8 +108,7 @@ class Dates(Kind):
         return tuple(-1.0 - place for place in range(len(self.codes)))
 
     def numbers(self, column: pd.Series) -> FloatArray:
-        """Steps since `lower` within the ends, shape (n,), codes as their `points`; NaN for what is
-        neither. No entry has a say in another."""
+        """Steps since `lower` within the ends, shape (n,), codes as their `points`, else NaN."""
         times = read_dates(column, None if self.format in _TYPED else self.format)
         since = (times - self._end("lower")).to_numpy("m8[us]")
         whole = since.astype(np.int64) // round(self.step * 1e6)
@@ -131,13 +130,9 @@ class Dates(Kind):
             for code, point in zip(self.codes, self.points, strict=True):
                 times[numbers == point] = pd.Timestamp(code)
             if self.format == DATE:
-                values = times.dt.date.astype(object).where(times.notna(), None)
-            elif self.zone is None:
-                values = times
-            else:
-                zone: Any = self.zone
-                values = times.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
-            return values
+                return times.dt.date.astype(object).where(times.notna(), None)
+            zone: Any = self.zone
+            return times.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
         values = column_like(write_dates(times, self.format).to_numpy(copy=True), like)
         for code, point in zip(self.codes, self.points, strict=True):
             values[numbers == point] = code
@@ -145,17 +140,15 @@ class Dates(Kind):
         return values if self.dtype == object else values.astype(self.dtype)
 
     def read(self, column: pd.Series) -> pd.Series:
-        """As it is: entries are read one by one where they are counted."""
+        """As it is, as of `cast`: `numbers` and `values` read and write entries."""
         return column
 
-    def cast(self, column: pd.Series) -> pd.Series:
-        """As it is: `values` has the form."""
-        return column
+    cast = read
 
 
 def dates_in(column: pd.Series) -> dict[str, Any] | None:
-    """Settings of `Dates` that a column of dates seems to have, its ends moved outward to whole
-    months or years; None if it holds none, or if its format is not told."""
+    """Settings of `Dates` that a column seems to have, its ends those of whole months or years;
+    None if it holds none, or if its format is not told."""
     form, held = date_format(column), column.dropna()
     if form is None or held.empty:
         return None

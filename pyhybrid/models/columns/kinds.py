@@ -1,8 +1,6 @@
 """Kinds of columns: what a column can hold, declared by its owner or read from a reference.
 
-A kind is public. It says which values can occur, and, for numbers, a typical value and a typical
-difference (`typical`, `spread`): constants by which the column enters the models of others, and the
-scale of its own. Read from the confidential column they would be functions of its records that no
+A kind is public. Read from the confidential column it would be a function of its records that no
 epsilon covers.
 """
 
@@ -30,13 +28,7 @@ _POINT = 0.02  # share of zeros from which they are a point mass
 
 @dataclass(frozen=True, kw_only=True)
 class Leveled(Kind):
-    """A column of levels.
-
-    Parameters
-    ----------
-    levels : tuple
-        All values that the column can hold: texts, numbers or logicals, two or more.
-    """
+    """A column of levels: a tuple of all values, texts, numbers or logicals, two or more."""
 
     levels: tuple[Any, ...] = ()
     decimals: int | None = field(default=None, init=False)
@@ -135,10 +127,7 @@ class Amounts(Real):
 
 @dataclass(frozen=True, kw_only=True)
 class SemiContinuous(Real):
-    """Numbers of which many are exactly 0: incomes, expenditures; see `Real`.
-
-    With ``lower=0`` none is negative.
-    """
+    """Numbers of which many are exactly 0: incomes, expenditures; see `Real`."""
 
 
 KINDS: Mapping[str, type[Kind]] = {
@@ -167,13 +156,8 @@ def kind_of(column: pd.Series) -> Kind:
     """The kind of a column that may be looked at: of a reference, or one that is published.
 
     Numbers with at most 10 different values, and dates with at most 60, are levels, so that no
-    other can come out; larger whole numbers up to 1000 are counts.
-    Where that guesses wrong, declare the type.
-
-    Raises
-    ------
-    InvalidInput
-        If all values are missing or the same, or the type is none of a table's.
+    other can come out; larger whole numbers up to 1000 are counts. InvalidInput if all values are
+    missing or the same, or the type is none of a table's.
     """
     column = plain_numbers(column)
     name, held = str(column.name), column.dropna()
