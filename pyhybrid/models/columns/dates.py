@@ -129,10 +129,12 @@ class Dates(Kind):
             times = times.where(known)
             for code, point in zip(self.codes, self.points, strict=True):
                 times[numbers == point] = pd.Timestamp(code)
-            if self.format == DATE:
-                return times.dt.date.astype(object).where(times.notna(), None)
             zone: Any = self.zone
-            return times.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+            if self.format == DATE:
+                values = times.dt.date.astype(object).where(times.notna(), None)
+            else:
+                values = times.dt.tz_localize(zone, ambiguous=True, nonexistent="shift_forward")
+            return values
         values = column_like(write_dates(times, self.format).to_numpy(copy=True), like)
         for code, point in zip(self.codes, self.points, strict=True):
             values[numbers == point] = code

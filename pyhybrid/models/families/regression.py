@@ -229,6 +229,11 @@ class RegressionModel(ReleasedByMechanism, ABC):
         """Replicates on the scale of the table, rounded to `decimals`."""
         return values
 
+    def support(self, dtype: Any) -> tuple[float, float]:
+        """Smallest and largest value that may be released for a column of this dtype."""
+        low, high = limits_of_dtype(dtype)
+        return max(low, self.ends[0]), min(high, self.ends[1])
+
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
         """Each cell on the scale of the likelihood, (n,), NaN for what the model does not take; no
         cell has a say in how another is read."""
@@ -457,8 +462,7 @@ class BoundRegression(BoundModel):
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
 
-        low, high = limits_of_dtype(self.table[self.design.outcome].dtype)
-        ends = max(low, self.model.ends[0]), min(high, self.model.ends[1])
+        ends = self.model.support(self.table[self.design.outcome].dtype)
         return draw_within(outcomes_of, chosen.size, ends, apart)
 
     def released(self, values: FloatArray, like: pd.Series) -> pd.Series:
