@@ -18,8 +18,8 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
 from pyhybrid.models.columns.types_files import read_by_column
+from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import chosen_model
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
 OWN_PROGRAM, CLIPPED = "stan", "clipped-scores"

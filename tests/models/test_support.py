@@ -11,7 +11,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_model, model_for
 from pyhybrid.models import default_name
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
-from pyhybrid.models.registry import chosen_model, described_model
+from pyhybrid.models.default_model import chosen_model, described_model
 from tests.fits import fit_options
 from tests.fuzzing.engine import RandomDraws
 from tests.models.targets import AtPoints
@@ -65,8 +65,6 @@ CHOSEN = {  # what the column holds, the model of the data, and what it declares
     "counts": (COUNTS, "NegativeBinomial", "lower=0"),
     "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "Gamma",
                           "zeros=True"),
-    "counts and zeros": (np.resize(np.where(RATING > 2, COUNTS + 9, 0), 600), "NegativeBinomial",
-                         "zeros=True"),
     "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
     "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "Gamma", "decimals=1"),
     "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),

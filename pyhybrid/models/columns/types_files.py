@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import number_in
 from pyhybrid.models.columns.kinds import (
     FOR_PEOPLE,
     KINDS,
     Counts,
+    Dates,
     Nominal,
     Ordered,
     Real,
