@@ -21,6 +21,7 @@ STRICT_OR_NOT = {  # term: whether it takes something from all records
     "x": False, "I(x^2)": False, "log(z)": False, "g": False, "factor(k)": False,
     "scale(x)": True, "scale(x, center=40)": True, "scale(x, center=40, scale=10)": False,
     "scale(x, center=FALSE, scale=10)": False, "I(scale(x)^2)": True,
+    "I(scale(x) + scale(z, center=4, scale=1))": True,
     "poly(x, 2)": True, "poly(x, 2, raw=TRUE)": False,
     "ns(x, 3)": True, "ns(x, knots=c(30, 50))": True,
     "ns(x, knots=c(30, 50), Boundary.knots=c(10, 90))": False,

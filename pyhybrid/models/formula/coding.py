@@ -65,7 +65,8 @@ def categories(
 
 def takes_all_records(factor: Factor) -> bool:
     """True if the factor's text says that it computes something from all records."""
-    return any(_is_stateful(name, options_of(call)) for name, call in factor.calls.items())
+    calls = (node for node in ast.walk(factor.tree) if isinstance(node, ast.Call))
+    return any(_is_stateful(function_of(call), options_of(call)) for call in calls)
 
 
 def _is_stateful(name: str, options: Options) -> bool:
