@@ -26,8 +26,8 @@ from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
-from pyhybrid.models.formula.design import Matrix, Positions, check_formula
-from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.design import Matrix, Positions, check_table
+from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
 from pyhybrid.models.survey import SurveyWeights
@@ -165,7 +165,8 @@ class BlockModel(RegressionModel):
         """Join the model to `df`; InvalidInput as of `bind_at`."""
         if not self.block_names:
             return self.bind_at(df)
-        outcome = check_formula(df, self.formula).outcome
+        check_table(df)
+        outcome = parse_formula(self.formula, df).outcome
         column, at, blocks = df[outcome], np.arange(len(df)), list[Block]()
         if self.points and not is_number(column):
             raise InvalidInput(

@@ -117,7 +117,8 @@ def read_design(
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
     zero: a proper prior on each coefficient makes up for it. With
     `one_value` the outcome may be the same for all records."""
-    parsed = check_formula(df, formula)
+    check_table(df)
+    parsed = parse_formula(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
     if values.isna().any():
         label = first_row(values.index, values.isna().to_numpy())
@@ -141,8 +142,8 @@ def read_design(
     )  # fmt: skip
 
 
-def check_formula(df: Any, formula: str) -> Formula:
-    """The formula as read; InvalidInput for a table or a formula that are refused by names."""
+def check_table(df: Any) -> None:
+    """Raise InvalidInput for what is no table of two records or more with names."""
     if not isinstance(df, pd.DataFrame):
         raise not_a_frame(df)
     if df.shape[1] == 0 or len(df) == 0:
@@ -150,7 +151,6 @@ def check_formula(df: Any, formula: str) -> Formula:
     if len(df) < 2:
         raise InvalidInput("data must have at least 2 records: found 1")
     check_names(df.columns, df.index.names)
-    return parse_formula(formula, df)
 
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
