@@ -45,9 +45,9 @@ from .models import NormalRegression as NormalRegression
 from .models import Ordinal as Ordinal
 from .models import Poisson as Poisson
 from .models import StanModel as StanModel
-from .models.columns.dates import Dates as Dates
 from .models.columns.kinds import Amounts as Amounts
 from .models.columns.kinds import Counts as Counts
+from .models.columns.kinds import Dates as Dates
 from .models.columns.kinds import Nominal as Nominal
 from .models.columns.kinds import Ordered as Ordered
 from .models.columns.kinds import Real as Real

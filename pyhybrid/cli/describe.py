@@ -11,9 +11,8 @@ from rich.markup import escape
 from pyhybrid.cli.console import frame_table, show
 from pyhybrid.cli.in_parts import source_of
 from pyhybrid.cli.options import read_table
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Kind
-from pyhybrid.models.columns.kinds import Counts, Leveled, Number
+from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Number
 from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.describe import seen_kind, to_decide
 from pyhybrid.tables.read import typed_texts

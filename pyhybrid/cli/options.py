@@ -18,9 +18,8 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores
 from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
 from pyhybrid.models.columns.types_files import read_by_column
-from pyhybrid.models.default_model import in_units
+from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.registry import chosen_model, name_and_settings
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
 OWN_PROGRAM, CLIPPED = "stan", "clipped-scores"
@@ -175,12 +174,9 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
             f"outcome {outcome!r} must be numbers: some cells are text; mend these, or "
             "take a model of levels: --model categorical"
         )
-    scaled = in_units(formula, df)
-    if scaled != formula:
-        note(f"predictors are fitted in units of about their spread: {scaled}")
-    model = chosen_model(scaled, df, of_reference=of_reference)
-    name, settings = name_and_settings(model)
-    blocks = [f"{block}=true" for block in ("zeros", "missing") if block in settings]
+    model = chosen_model(formula, df, of_reference=of_reference)
+    name = next((key for key, make in MODELS.items() if make is type(model)), model.name)
+    blocks = [f"{block}=true" for block in ("zeros", "missing") if getattr(model, block)]
     name = ":".join([name, ",".join(blocks)]) if blocks else name
     if name != (default_name(formula, df) or "negative_binomial"):
         note(f"model chosen by the column's values: {name}; --model chooses another")

@@ -1,22 +1,17 @@
 """Fits of one bound model under one set of choices, made once and shared.
 
-A `FitSession` holds what all fits of a release have in common: data, engine, sampler settings,
-random streams and the policy for chains that do not converge. Fits are kept by their weights, so
-that mechanisms that start from the unweighted fit share it. All fits of a session use one engine
-seed, so that a bound changes smoothly with the weights.
+Fits are kept by their weights, so that mechanisms that start from the unweighted fit share it. All
+fits of a session use one engine seed, so that a bound changes smoothly with the weights.
 
-**Until chains have converged.** There are up to three tries: with long steps under the unit metric,
-where what is sampled has about the same scale in the posterior; a careful one; and one with a
-longer warm-up and a higher adapt_delta. A fit that needs nothing but more draws continues its
-chains from where they are, in blocks that double what there is, up to a public limit
-(`SamplerSettings.max_draws`); where that is the first number of draws, there is one try.
+**Until chains have converged.** There are two tries: with long steps under the unit metric where
+what is sampled has about the same scale in the posterior, and a careful one with a longer warm-up.
+A fit that needs nothing but more draws continues its chains, in blocks that double what there is,
+up to a public limit (`SamplerSettings.max_draws`); where that is the first number of draws, there
+is one try.
 
 **Units of privacy.** Rows that share a value of a column can be one unit: their terms are summed,
-and bounds, risks and accounts are then those of whole units.
-
-**Without a record.** `FitSession.without` is the session in which one record, or unit, has weight 0
-in every fit: everything that is computed from it is computed without that record, on the same
-coding of the predictors.
+and bounds, risks and accounts are then those of whole units. `FitSession.without` is the session
+in which one record, or unit, has weight 0 in every fit, on the same coding of the predictors.
 """
 
 from __future__ import annotations
@@ -86,7 +81,7 @@ class PosteriorFit:
 
     @property
     def converged(self) -> bool:
-        """True of an exact posterior, and of chains that nothing fails the rule in."""
+        """True of an exact posterior, and of chains that meet the rule."""
         return self.diagnostics is None or self.diagnostics.converged
 
     @property
@@ -100,9 +95,8 @@ class PosteriorFit:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitStore:
-    """Fits that a session has made, their bounds, and positions of the draws that each release
-    under a name of streams took, in order: two releases of the same draws would disclose no more
-    than one and cost as two."""
+    """Fits that a session has made, their bounds, and positions of the draws that releases took by
+    the name of their streams, in order: no draw is released twice."""
 
     sampled: dict[_Key, tuple[Draws, Diagnostics]] = field(default_factory=dict)
     bounds: dict[tuple[_Key, float, str | None], LipschitzBounds] = field(default_factory=dict)
@@ -146,8 +140,6 @@ class FitSession:
         clip = self.cap_of(cap)
         key = alpha.tobytes(), None if clip is None else clip.key, self.settings.draws
         if key not in self.store.sampled:
-            if not self.store.sampled and clip is None and (advice := self.bound.advice):
-                warnings.warn(advice, stacklevel=2)
             near = self.near if warm_start is None else warm_start
             self.store.sampled[key] = self._sample(alpha, clip, label, near)
         draws, diagnostics = self.store.sampled[key]
@@ -157,14 +149,8 @@ class FitSession:
             self.store.bounds[bounds_key] = self.bounds_of(
                 draws, alpha, draw_quantile=draw_quantile, center=center
             )
-        return _bounded(
-            self.store.bounds[bounds_key],
-            clip,
-            alpha=alpha,
-            draws=draws,
-            diagnostics=diagnostics,
-            fixed_draws=self.has_fixed_draws,
-        )
+        fit = {"draws": draws, "diagnostics": diagnostics, "fixed_draws": self.has_fixed_draws}
+        return _bounded(self.store.bounds[bounds_key], clip, alpha=alpha, **fit)
 
     def exact_fit(
         self,
@@ -313,7 +299,7 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        draws, diagnostics = self._chains(data, self._tries(cap, warm_start), warm_start, label)
+        draws, diagnostics = self._chains(data, cap, warm_start, label)
         if not diagnostics.converged:
             tried = "also not with more draws and a longer warm-up"
             if self.has_fixed_draws:
@@ -329,90 +315,65 @@ class FitSession:
         return draws, diagnostics
 
     def _tries(self, cap: Cap | None, warm_start: WarmStart | None) -> list[SamplerSettings]:
-        """Settings of the first try, and of those that follow until chains have converged."""
+        """Settings of the first try, and of one that follows unless chains have converged."""
         centered = cap is not None and cap.reference is not None  # else long tails: short steps
         settings = self.settings.unless_asked(CLIPPED) if centered else self.settings
-        if self.has_fixed_draws:  # and one try
-            return [settings if warm_start is None else self._shorter(settings)]
-        last = settings.longer(clipped=centered)
         first = self.bound.first_try
-        if warm_start is not None or (centered and first is not None):  # metric nearly right
-            settings = self._shorter(settings)
-        tries = [settings, replace(last, max_draws=last.draws)]
-        if first is None or cap is not None:  # clipped terms bend posteriors
-            return tries
-        fast = settings.unless_asked(**first)
-        if fast.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
-            fast = self._shorter(fast)
-        return tries if fast == settings else [fast, *tries]
-
-    def _shorter(self, settings: SamplerSettings) -> SamplerSettings:
-        return replace(settings, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
+        near = warm_start is not None or (
+            centered and first is not None and not self.has_fixed_draws
+        )
+        shorter = replace(settings, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
+        if near:  # the metric is nearly right
+            settings = shorter
+        if self.has_fixed_draws:
+            return [settings]
+        last = self.settings.longer(clipped=centered)
+        if first is not None and cap is None:  # clipped terms bend posteriors
+            settings = settings.unless_asked(**first)
+            if settings.metric == "unit" and self.bound.n >= _SLOW:  # a step alone is to be found
+                settings = replace(settings, warmup=shorter.warmup)
+        return [settings, replace(last, max_draws=last.draws)]
 
     def _chains(
-        self,
-        data: dict[str, Any],
-        tries: Sequence[SamplerSettings],
-        warm_start: WarmStart | None,
-        label: str,
+        self, data: dict[str, Any], cap: Cap | None, warm_start: WarmStart | None, label: str
     ) -> tuple[Draws, Diagnostics]:
-        """Draws of the first of the tries that converge, or of the last, and their diagnostics."""
-        left = list(tries)
-        while True:
-            settings = left.pop(0)
-            again = len(tries) > 1 and not left
-            name = f"{label}, again" if again else label
+        """Draws of the first of the tries that converges, or of the last, and their diagnostics:
+        as many draws as the rule asks for and the settings allow, where nothing else lacks."""
+        program, part = self.bound.program, 1
+        # not where another seed would change the program's data
+        can_go_on = "_rng" not in block_text(program, "transformed data")
+        for number, settings in enumerate(self._tries(cap, warm_start)):
+            name = f"{label}, again" if number else label
             draws = self.engine.sample(
-                self.bound.program,
+                program,
                 data,
                 seed=self.streams.engine_seed("posterior"),
                 settings=settings,
-                warm_start=None if again else warm_start,
+                warm_start=None if number else warm_start,
                 progress=self.steps_of(name),
             )
-            draws, diagnostics = self._with_more_draws(data, draws, settings, name)
-            if diagnostics.converged or not left:
-                return draws, replace(diagnostics, attempts=2) if again else diagnostics
-            if len(left) == 2 and self._only_draws(diagnostics):
-                left.pop(0)  # more care is not what lacks
-
-    def _with_more_draws(
-        self, data: dict[str, Any], draws: Draws, settings: SamplerSettings, label: str
-    ) -> tuple[Draws, Diagnostics]:
-        """As many draws as the rule asks for and the settings allow, where nothing else lacks."""
-        diagnostics, part = self._diagnosed(draws), 1
-        most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
-        while self._can_go_on and not diagnostics.converged and self._only_draws(diagnostics):
-            more = min(draws.energy.shape[1], most - draws.energy.shape[1])
-            if more <= 0:
+            diagnostics = diagnose(draws, self.rule, self.bound.monitored(draws))
+            most = _BLOCKS * settings.draws if settings.max_draws is None else settings.max_draws
+            while can_go_on and isinstance(self.engine, ContinuingEngine):
+                done = draws.energy.shape[1]
+                diverges = diagnostics.n_divergent > self.rule.divergent_share * draws.n_draws
+                apart = diverges or diagnostics.max_rhat >= _APART
+                if diagnostics.converged or apart or done >= most:
+                    break
+                part += 1
+                following = self.engine.more(
+                    program,
+                    data,
+                    draws,
+                    seed=self.streams.engine_seed(f"posterior, part {part}"),
+                    n_draws=min(done, most - done),
+                    progress=self.steps_of(f"{name}, more draws"),
+                )
+                draws = draws.followed_by(following)
+                diagnostics = diagnose(draws, self.rule, self.bound.monitored(draws))
+            if diagnostics.converged:
                 break
-            part += 1
-            assert isinstance(self.engine, ContinuingEngine)
-            following = self.engine.more(
-                self.bound.program,
-                data,
-                draws,
-                seed=self.streams.engine_seed(f"posterior, part {part}"),
-                n_draws=more,
-                progress=self.steps_of(f"{label}, more draws"),
-            )
-            draws = draws.followed_by(following)
-            diagnostics = self._diagnosed(draws)
-        return draws, diagnostics
-
-    def _diagnosed(self, draws: Draws) -> Diagnostics:
-        return diagnose(draws, self.rule, self.bound.monitored(draws))
-
-    @property
-    def _can_go_on(self) -> bool:
-        """True if the engine can, but where another seed would change the program's data."""
-        program_data = block_text(self.bound.program, "transformed data")
-        return isinstance(self.engine, ContinuingEngine) and "_rng" not in program_data
-
-    def _only_draws(self, diagnostics: Diagnostics) -> bool:
-        """True if nothing but too few draws can be wrong."""
-        diverges = diagnostics.n_divergent > self.rule.divergent_share * diagnostics.n_draws
-        return not diverges and diagnostics.max_rhat < _APART
+        return draws, replace(diagnostics, attempts=number + 1)
 
     def steps_of(self, label: str) -> Callable[[int, int], None] | None:
         """Where the progress of what has this label is reported, if anywhere."""
@@ -517,8 +478,8 @@ def check_rows_per_unit(
     units = read_units(table, column, synthesized)
     beyond = pd.Series(units.of).groupby(units.of).cumcount() >= rows
     if beyond.any():
-        label = first_row(table.index, beyond.to_numpy())
         raise InvalidInput(
-            f"units must have at most rows_per_unit={rows} rows: {label} is one more of its "
-            f"{column!r}; keep as many by a rule that looks at one unit alone"
+            f"units must have at most rows_per_unit={rows} rows: "
+            f"{first_row(table.index, beyond.to_numpy())} is one more of its {column!r}; keep as "
+            "many by a rule that looks at one unit alone"
         )

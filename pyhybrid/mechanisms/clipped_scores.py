@@ -42,7 +42,7 @@ from pyhybrid.mechanisms.scored_records import (
 )
 from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import draw_within
-from pyhybrid.models.formula.design import Design, Matrix, indicator_name, read_design
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
@@ -368,7 +368,7 @@ class ClippedScores(NoiseMechanism):
         scoring = bound.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
-            of_one_table = tuple(map(indicator_name, bound.design.predictors))
+            of_one_table = tuple(f"is.na({name})" for name in bound.design.predictors)
             unknown = {name for name in unknown if not name.endswith(of_one_table)}
             if unknown:
                 raise InvalidInput(

@@ -65,19 +65,15 @@ class BoundModel(ABC):
     """The Stan program that is sampled without survey weights."""
     survey: SurveyWeights | None = None
     blocks: tuple[Any, ...] = ()
-    """Models of parts of the records that are sampled one after the other, with the positions
-    `at` (k,) of these; empty for a model that is sampled as one."""
+    """Models of parts of the records, sampled one after the other; empty if it is one."""
     first_try: Mapping[str, Any] | None = None
-    """Acceptance rate and metric of a first try (`SamplerSettings.unless_asked`), for programs
-    whose parameters have about the same scale in the posterior without a cap."""
+    """Acceptance rate and metric of a first try, see `SamplerSettings.unless_asked`."""
     takes_center: bool = False
     """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
     grid_form: GridForm | None = None
     """How the parameters lie on a grid, if the posterior can be sampled exactly."""
     levels: OutcomeLevels | None = None
     """Levels of the outcome; None for numbers."""
-    advice: str = ""
-    """What to tell a user whose data are far from what the priors expect."""
 
     def __repr__(self) -> str:
         return f"<{self.model.name} bound to {self.n} records>"
@@ -95,26 +91,19 @@ class BoundModel(ABC):
     def stan_data(
         self, alpha: FloatArray, *, cap: float | Cap | None = None, dispersion: float = 1.0
     ) -> dict[str, Any]:
-        """Data block of the program under weights `alpha` (n,), censored at `cap` if given.
-
-        A number stands for `Cap` [-M, M] without center and units. `dispersion` spreads the
-        sampler's starting points; it does not change the posterior.
-        """
+        """Data block of the program under weights `alpha` (n,), censored at `cap` if given, a
+        number M for [-M, M]; `dispersion` spreads the sampler's starting points."""
 
     @abstractmethod
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
-        """What must have converged, shape (chains, draws, *dims) each: all that the likelihood
-        reads, in a form that does not depend on labels."""
+        """What must have converged, shape (chains, draws, *dims) each, whatever the labels."""
 
     @abstractmethod
     def replicate(
         self, draws: Draws, draw: int, rng: np.random.Generator, given: pd.DataFrame | None = None
     ) -> pd.DataFrame:
-        """The synthesized columns alone, drawn anew from draw `draw`, on the table's index.
-
-        `given` has the rows of the table, some columns synthesized before and without those that
-        are synthesized later; predictors are read from it, and from the table if it is omitted.
-        """
+        """The synthesized columns alone, drawn anew from draw `draw`, on the table's index, by the
+        predictors of `given`, the table with columns that were synthesized before."""
 
     @property
     def n(self) -> int:

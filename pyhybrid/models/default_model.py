@@ -3,9 +3,8 @@ draft by what it holds, which its owner reads, declares, and so makes public."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -13,34 +12,48 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.base import Model
 from pyhybrid.models.columns.support import FEW, decimals_of
-from pyhybrid.models.families.counts import NegativeBinomial
+from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
+from pyhybrid.models.families.counts import NegativeBinomial, Poisson
+from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
+from pyhybrid.models.families.normal_mixture import MixtureRegression
+from pyhybrid.models.families.proportions import Beta, BetaRegression
 from pyhybrid.models.formula.design import Design
-from pyhybrid.models.formula.terms import divided, parse_formula
+from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.models.formula.values import first_row, is_number, kind_of
 
-_WIDE = 100  # spread of a predictor from which on other units are better
+MODELS: Mapping[str, Callable[..., Model]] = {
+    "negative_binomial": NegativeBinomial,
+    "poisson": Poisson,
+    "beta": Beta,
+    "beta_regression": BetaRegression,
+    "normal": NormalRegression,
+    "mixture": MixtureRegression,
+    "bernoulli": Bernoulli,
+    "categorical": Categorical,
+    "ordinal": Ordinal,
+    "lognormal": LogNormal,
+    "gamma": Gamma,
+}
+"""Models by their name on the command line; each takes a formula."""
 _FEW_NUMBERS, _MOST_LEVELS = 10, 30
 _MOST_DECIMALS = 4
 _MANY = 0.02  # of the records: from here on zeros and missing values get a block
-_HEAPED = 4  # times as frequent as any other value
 _LARGE = 1000  # median of whole numbers that are amounts
-_NO_ZERO = 0.01  # probability of a zero among counts that have none of their own
+_SHARED = 20  # records: each of k has a mu of about 1 / sqrt(k)
 
 
 @dataclass(frozen=True)
 class DefaultModel(NegativeBinomial):
     """`NegativeBinomial` for columns of counts; all others are refused with what to give: a 0/1
-    column or a rating from 1 to 5 passes every check of a count and would come back with values
-    that it cannot hold."""
+    column or a rating passes every check of a count and would come back as other numbers."""
 
     @property
     def name(self) -> str:
         return NegativeBinomial.__name__
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        """Refuse what a model for counts must not be chosen for unless it is asked for: negative
-        numbers, fractions, and whole numbers of few different values, which may be codes."""
         y = design.y
         broken = (y < 0) | (y != np.floor(y))
         if broken.any():
@@ -83,16 +96,6 @@ def name_for_levels(n_levels: int, *, ordered: bool) -> str:
     return "ordinal" if ordered else "categorical"
 
 
-def in_units(formula: str, df: pd.DataFrame) -> str:
-    """The formula with numbers that differ by hundreds, or by hundredths, over a power of ten: a
-    normal prior of coefficients about 1 leaves next to all open of one of dollars that separates
-    levels, and nothing of one of shares of a thousandth."""
-    reads = df[list(parse_formula(formula, df).predictors)]
-    spread = reads.select_dtypes("number", exclude="timedelta").std().items()
-    other = {str(k): sd for k, sd in spread if 0 < sd <= 1 / _WIDE or _WIDE <= sd < np.inf}
-    return divided(formula, {name: 10.0 ** round(math.log10(sd)) for name, sd in other.items()})
-
-
 def as_text(value: Any) -> str:
     """A setting as on the command line; a number in digits that are read as the number again."""
     if isinstance(value, tuple):
@@ -125,13 +128,9 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
 
     Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
     there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
-    logarithms, or numbers of any sign. From 2 % on, missing values, and zeros that the family does
-    not have, are modeled in blocks of their own; fewer count as absent.
-
-    Raises
-    ------
-    InvalidInput
-        For columns without values, of one value, and of text of too many levels.
+    logarithms, or numbers of any sign. From 2 % on, missing values, and zeros among amounts, are
+    modeled in blocks of their own; fewer count as absent. InvalidInput for columns of one value or
+    none, and of text of too many levels.
     """
     held = column.dropna()
     if is_number(held):
@@ -163,8 +162,8 @@ def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
 
 def _of_numbers(column: pd.Series) -> SuggestedModel:
     y = column.to_numpy(dtype=np.float64)
-    values = np.unique(y)
-    whole, above = bool((values == np.floor(values)).all()), y[y > 0]
+    values, above = np.unique(y), y[y > 0]
+    whole = bool((values == np.floor(values)).all())
     if whole and values.size <= _FEW_NUMBERS:
         levels = tuple(int(value) for value in values)
         if len(levels) == 2:
@@ -172,37 +171,24 @@ def _of_numbers(column: pd.Series) -> SuggestedModel:
         holds = f"{len(levels)} whole numbers, taken as levels in order"
         return SuggestedModel("ordinal", holds, {"levels": levels})
     # whole numbers that are mostly large are money, not counts
-    counts = whole and values[0] >= 0 and not (above.size and np.median(above) >= _LARGE)
-    share = float((y == 0).mean())
-    if share and above.size >= 2:
-        if values[0] < 0:  # numbers of any sign have zeros, but not a heap of them
-            others = np.unique(y[y != 0], return_counts=True)[1]
-            many, has_none = share >= max(_MANY, _HEAPED * others.max() / y.size), False
-        elif counts:  # of a negative binomial
-            mean = float(above.mean())
-            size = mean**2 / max(float(above.var()) - mean, 1e-9)
-            many = share >= _MANY and (size / (size + mean)) ** size < _NO_ZERO
-            has_none = False
-        else:
-            many, has_none = share >= _MANY, True
-        if many:
-            return _of_many_numbers(y[y != 0], counts=counts).but(", and zeros", zeros=True)
-        if has_none:
-            few = ", and a few zeros, which get amounts"
-            return _of_many_numbers(above, counts=counts).but(few)
-    return _of_many_numbers(y, counts=counts)
-
-
-def _of_many_numbers(y: FloatArray, *, counts: bool) -> SuggestedModel:
-    """The model for counts, numbers of any sign, shares, or amounts above 0."""
-    if counts:
+    if whole and values[0] >= 0 and np.median(above) < _LARGE:
         if y.var() >= y.mean():
             return SuggestedModel("negative_binomial", "counts")
         return _normal(y, 0, "whole numbers of less spread than counts have").but("", lower=0)
     decimals = decimals_of(y)
     decimals = _MOST_DECIMALS if decimals is None else min(decimals, _MOST_DECIMALS)
-    if y.min() < 0:
+    if values[0] < 0:
         return _normal(y, decimals, "numbers of any sign")
+    suggested = _positive(above, decimals)
+    if not (y == 0).any():
+        return suggested
+    many = (y == 0).mean() >= _MANY
+    few = ", and a few zeros, which get amounts"
+    return suggested.but(", and zeros", zeros=True) if many else suggested.but(few)
+
+
+def _positive(y: FloatArray, decimals: int) -> SuggestedModel:
+    """The model for shares, or amounts above 0."""
     if y.max() <= 1:
         return SuggestedModel("beta_regression", "shares from 0 to 1", {"decimals": decimals})
     settings = {"decimals": decimals, "unit": _round_number(float(np.median(y)))}
@@ -232,3 +218,42 @@ def _skewness(y: FloatArray) -> float:
 def _round_number(value: float) -> float:
     """To one digit."""
     return float(f"{value:.0e}") or 1.0
+
+
+def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
+    """The model that `suggest_model` has for the outcome's column.
+
+    Levels of text and decimals are declared where `df` is a reference; where it holds the records
+    that are released they are left to be read, as a charge then says, and few counts from 0 on are
+    no levels if one of them has fewer than 20 records, each of which would inform its threshold.
+    """
+    outcome = df[parse_formula(formula, df).outcome]
+    if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
+        return DefaultModel(formula)  # which refuses them
+    suggested = suggest_model(outcome)
+    settings = dict(suggested.settings)
+    if outcome.isna().any():  # and all others stay in: a sampled model refuses what it cannot take
+        settings["missing"] = True
+    if suggested.name in ("lognormal", "gamma") and (outcome == 0).any():
+        settings["zeros"] = True
+    if not of_reference:
+        settings.pop("decimals", None)
+        if not is_number(outcome):
+            settings.pop("levels", None)
+        rare = outcome.min() == 0 and outcome.value_counts().min() < _SHARED
+        if suggested.name == "ordinal" and is_number(outcome) and rare:
+            settings.pop("levels")
+            return NegativeBinomial(formula, **settings)
+    return MODELS[suggested.name](formula, **settings)
+
+
+def described_model(settings: Mapping[str, Any]) -> Model:
+    """The model that `Model.describe` described, which may say more than the options that make the
+    model, and leaves defaults out."""
+    name = settings["model"]
+    make: Any = next((m for m in MODELS.values() if getattr(m, "__name__", "") == name), None)
+    if make is None:
+        raise InvalidInput(f"the calibration's model must be built in: {name!r} is not")
+    given = {f.name: settings[f.name] for f in fields(make) if f.init and f.name in settings}
+    model: Model = make(**given)
+    return model

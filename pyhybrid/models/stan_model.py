@@ -40,22 +40,14 @@ _LARGEST = 1e12  # beyond this size, rounding hides a record's term
 _ROUNDING = 1e-9  # of the log of a probability of 1
 
 
-def _check(*rules: tuple[bool, str]) -> None:
-    """Raise InvalidInput with the message of the first rule that does not hold."""
-    for holds, message in rules:
-        if not holds:
-            raise InvalidInput(message)
-
-
 @dataclass(frozen=True, eq=False)
 class StanModel:
     """A user's Stan program as a synthesizer, for local charges.
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities has the same
-    log-likelihoods without weights, in the order of the table. When a table is bound, the log
-    density must move by log_lik times weight at random parameters. The charge states what the user
-    answers for beyond that, and is not strict. Censoring needs a built-in model.
+    log-likelihoods without weights, in the order of the table. That the weights act is checked
+    numerically when a table is bound; the charge states what the user answers for beyond that.
 
     Parameters
     ----------
@@ -82,9 +74,6 @@ class StanModel:
     density_above_one : bool, default True
         False for discrete outcomes, whose log-likelihood is never above 0: under relation "replace"
         they cost half as much. A log_lik above 0 is then refused.
-    monitored : tuple of str, optional
-        Variables that must have converged, beside the sum of log_lik; the program's parameters if
-        omitted. Where component labels can switch, give variables that do not depend on them.
     decimals : int, optional
         Number of decimals of released values, 0 to 15; read from the data if omitted.
 
@@ -102,44 +91,37 @@ class StanModel:
     formula: str | None = None
     predictors: tuple[str, ...] = ()
     density_above_one: bool = True
-    monitored: tuple[str, ...] | None = None
     decimals: int | None = None
 
     def __post_init__(self) -> None:
         check_flag(self.density_above_one, "density_above_one")
         check_decimals(self.decimals)
-        named = not isinstance(self.predictors, str)
-        of_data, of_predict = callable(self.data), callable(self.predict)
-        _check(
-            (named and all(isinstance(n, str) for n in self.predictors),
-             f"predictors must be a tuple of names: found {self.predictors!r}"),
-            (of_data or isinstance(self.data, Mapping),
-             "data must be a mapping or a function of the table: found "
-             f"{type(self.data).__name__}"),
-            (of_predict or isinstance(self.predict, str),
-             "predict must name a generated quantity, or be a function of (parameters, df, rng): "
-             f"found {type(self.predict).__name__}"),
-        )  # fmt: skip
+        if isinstance(self.predictors, str):
+            raise InvalidInput(f"predictors must be a tuple of names: found {self.predictors!r}")
+        if not (callable(self.data) or isinstance(self.data, Mapping)):
+            raise InvalidInput("data must be a mapping or a function of the table")
+        if not (callable(self.predict) or isinstance(self.predict, str)):
+            raise InvalidInput("predict must name a generated quantity, or be a function")
         name, generated = self.source.name, block_text(self.source, r"generated\s+quantities")
-        _check(
-            ("weights" in declared_names(self.source, "data"),
-             f"program {name!r} must declare weights in its data block, e.g. "
-             "'vector<lower=0, upper=1>[n] weights;', and multiply each record's log-likelihood by "
-             "its weight"),
-            ("log_lik" in generated,
-             f"program {name!r} must yield log_lik in its generated quantities: a vector with the "
-             "log-likelihood of each record, not weighted"),
-        )  # fmt: skip
+        if "weights" not in declared_names(self.source, "data"):
+            raise InvalidInput(
+                f"program {name!r} must declare weights in its data block, e.g. "
+                "'vector<lower=0, upper=1>[n] weights;', and multiply each record's "
+                "log-likelihood by its weight"
+            )
+        if "log_lik" not in generated:
+            raise InvalidInput(
+                f"program {name!r} must yield log_lik in its generated quantities: a vector with "
+                "the log-likelihood of each record, not weighted"
+            )
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     @cached_property
     def source(self) -> StanProgram:
-        """The program, given as text or as a file, which is read once; arrays as current Stan
-        declares them."""
+        """The program, of a file or a text, with arrays as current Stan declares them."""
         text = os.fspath(self.program)
         if "{" in text:
             return StanProgram(name="user_program", text=modern_arrays(text))
@@ -152,7 +134,6 @@ class StanModel:
 
     @property
     def given_decimals(self) -> int | None:
-        """Number of decimals of released values; None if it is read from the data."""
         return self.decimals
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
@@ -178,19 +159,20 @@ class StanModel:
         the data, whose weights do not act, or whose replicates read the outcome. The check needs
         stanli whichever engine samples."""
         design = read_design(self.formula or f"`{self.outcome}` ~ 1", df)
-        unknown = next((name for name in self.predictors if name not in df.columns), None)
-        _check(
-            (design.outcome == self.outcome,
-             f"formula must have the outcome {self.outcome!r} on its left: found "
-             f"{design.outcome!r}"),
-            (not design.has_offset,
-             "formula gives a program its design matrix X alone: found offset() in "
-             f"{self.formula!r}; hand the exposure over in data= and name its column in "
-             "predictors="),
-            (unknown is None, f"predictors must be columns of the data: {unknown!r} is not"),
-            (self.outcome not in self.predictors,
-             f"outcome {self.outcome!r} must not be among the predictors"),
-        )  # fmt: skip
+        if design.outcome != self.outcome:
+            raise InvalidInput(
+                f"formula must have the outcome {self.outcome!r} on its left: found "
+                f"{design.outcome!r}"
+            )
+        if design.has_offset:
+            raise InvalidInput(
+                "formula gives a program its design matrix X alone: found offset() in "
+                f"{self.formula!r}; hand the exposure over in data="
+            )
+        if not {*self.predictors} <= {*df.columns} - {self.outcome}:
+            raise InvalidInput(
+                f"predictors must be columns of the data beside the outcome: {self.predictors}"
+            )
         matrix = None if self.formula is None else design
         reads = () if matrix is None else matrix.predictors
         bound = BoundStanModel(
@@ -232,7 +214,6 @@ class BoundStanModel(BoundModel):
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
-        """Each record is a row of its own."""
         return np.arange(self.n)
 
     def stan_data(
@@ -255,52 +236,33 @@ class BoundStanModel(BoundModel):
         if self.matrix is not None:
             X = self.matrix.recoded(table).X
             available |= {"K": X.shape[1], "X": X}
-        return {
-            **{name: value for name, value in available.items() if name in declared},
-            **self._given_data(shown),
-            "weights": np.full(len(table), alpha) if isinstance(alpha, float) else alpha,
-        }
-
-    def _given_data(self, shown: pd.DataFrame) -> Mapping[str, Any]:
-        """What the user's mapping or function gives for a table of the columns it may read."""
-        if isinstance(self.model.data, Mapping):
-            for name, value in self.model.data.items():
-                if self.n > 1 and np.shape(value)[:1] == (self.n,):
-                    raise InvalidInput(
-                        f"data must be a function of the table where it has one value per record, "
-                        f"as entry {name!r} has: data=lambda df: {{{name!r}: df[...]}}"
-                    )
-            return self.model.data
-        try:
-            given = self.model.data(shown)
-        except KeyError as error:
-            if error.args and error.args[0] in self.table.columns:
+        given: Any = self.model.data
+        if isinstance(given, Mapping):
+            if self.n > 1 and any(np.shape(value)[:1] == (self.n,) for value in given.values()):
                 raise InvalidInput(
-                    f"data reads column {error.args[0]!r}: name it in predictors="
-                ) from None
-            raise
-        if not isinstance(given, Mapping):
+                    "data must be a function of the table where it has one value per record: "
+                    "data=lambda df: {...}"
+                )
+        elif not isinstance(given := given(shown), Mapping):
             raise InvalidInput(
                 f"data must return a mapping of names to values: found {type(given).__name__}"
             )
-        return given
+        return {
+            **{name: value for name, value in available.items() if name in declared},
+            **given,
+            "weights": np.full(len(table), alpha) if isinstance(alpha, float) else alpha,
+        }
 
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         log_lik = draws.flat("log_lik")
-        _check_log_lik(self, log_lik, draws.n_draws)
+        self.check_log_lik(log_lik, draws.n_draws)
         size = max(1, BLOCK_ELEMENTS // draws.n_draws)
         for rows in (slice(start, start + size) for start in range(0, self.n, size)):
             terms = log_lik[:, rows]
             yield terms if self.survey is None else terms * self.survey.weight[rows]
 
     def monitored(self, draws: Draws) -> dict[str, FloatArray]:
-        """Parameters, or what the user named, and the sum of log_lik."""
-        names = self.model.monitored
-        if names is None:
-            names = tuple(n for n in self.likelihood_parameters if n in draws.variables)
-        unknown = [name for name in names if name not in draws.variables]
-        if unknown:
-            raise InvalidInput(f"monitored must be variables of the program: {unknown[0]!r} is not")
+        names = [name for name in self.likelihood_parameters if name in draws.variables]
         total = draws.variables["log_lik"].sum(axis=2)
         return {**{name: draws.variables[name] for name in names}, "sum of log_lik": total}
 
@@ -309,7 +271,7 @@ class BoundStanModel(BoundModel):
     ) -> pd.DataFrame:
         """The outcome drawn anew at one draw, from data whose outcomes have changed places."""
         name, predict = self.model.outcome, self.model.predict
-        table, like = self.table if given is None else given, self.table[self.model.outcome]
+        table, like = self.table if given is None else given, self.table[name]
         at = ProgramAtPoints(self.program, self.data(1.0, _with_shuffled(table, like, rng)))
         quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
         if isinstance(predict, str):
@@ -321,9 +283,8 @@ class BoundStanModel(BoundModel):
             replicate = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidInput(f"predict must return numbers: found {type(values)}") from None
-        shape = replicate.shape
-        _check((shape == (self.n,), f"predict must have shape ({self.n},), one value per record: "
-                f"found {shape}"))  # fmt: skip
+        if replicate.shape != (self.n,):
+            raise InvalidInput(f"predict must have shape ({self.n},): found {replicate.shape}")
         if not np.isfinite(replicate).all():
             raise SamplingError("a replicate is not finite: see predict")
         rounded = replicate if self.decimals is None else np.round(replicate, self.decimals)
@@ -331,9 +292,23 @@ class BoundStanModel(BoundModel):
 
     def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
         """The generated quantity that `predict` names, (S, n)."""
-        message = f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
-        _check((predict in quantities, message))
+        if predict not in quantities:
+            raise InvalidInput(
+                f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
+            )
         return quantities[predict]
+
+    def check_log_lik(self, log_lik: FloatArray, n_draws: int) -> None:
+        """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
+        what = f"log_lik of program {self.program.name!r} must"
+        if log_lik.shape != (n_draws, self.n):
+            raise InvalidInput(
+                f"{what} have one value per record, {self.n}: found {log_lik.shape[1:]}"
+            )
+        if not self.density_above_one and bool((log_lik > _ROUNDING).any()):
+            raise InvalidInput(
+                f"{what} be at most 0 where density_above_one=False: it is not; leave the flag out"
+            )
 
 
 def _with_shuffled(
@@ -343,19 +318,6 @@ def _with_shuffled(
     return with_columns(table, {str(outcome.name): outcome.array[order]})
 
 
-def _check_log_lik(bound: BoundStanModel, log_lik: FloatArray, n_draws: int) -> None:
-    """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
-    name = bound.program.name
-    _check(
-        (log_lik.shape == (n_draws, bound.n),
-         f"log_lik of program {name!r} must have one value per record, {bound.n}: found "
-         f"{log_lik.shape[1:]}"),
-        (bound.density_above_one or not bool((log_lik > _ROUNDING).any()),
-         f"log_lik of program {name!r} must be at most 0 where density_above_one=False: it is not; "
-         "leave the flag out"),
-    )  # fmt: skip
-
-
 def check_weights_act(bound: BoundStanModel) -> None:
     """Raise InvalidInput unless weights multiply log_lik, and `predict` leaves the outcome unread.
 
@@ -363,21 +325,25 @@ def check_weights_act(bound: BoundStanModel) -> None:
     of weights times log_lik, up to a constant, which a program may drop: for weights of all records
     and of single ones. log_lik must not depend on the weights.
     """
-    rng, name = np.random.default_rng(_SEED), bound.program.name
+    rng, program = np.random.default_rng(_SEED), f"program {bound.program.name!r}"
     alpha = rng.uniform(0.2, 1, bound.n)
     unweighted, weighted = (ProgramAtPoints(bound.program, bound.data(a)) for a in (0.0, alpha))
     points = rng.uniform(-1, 1, (_TRIES, unweighted.n_unconstrained))
     points = points[np.abs(weighted.log_density(points)) < _LARGEST][:_POINTS]
     prior = unweighted.log_density(points)
-    _check((bool(np.isfinite(prior).any()), f"the log density of program {name!r} must be finite "
-            f"somewhere: it is not at {_TRIES} random points; see its constraints and its data"
-            ))  # fmt: skip
+    if not np.isfinite(prior).any():
+        raise InvalidInput(
+            f"the log density of {program} must be finite somewhere: it is not at {_TRIES} random "
+            "points; see its constraints and its data"
+        )
     quantities = unweighted.quantities(points, seed=_SEED)
     log_lik = quantities["log_lik"]
-    _check_log_lik(bound, log_lik, len(points))
-    same = np.allclose(weighted.quantities(points)["log_lik"], log_lik, rtol=1e-6, atol=1e-9)
-    _check((same, f"log_lik of program {name!r} must not depend on weights: it does; take the "
-            "weights out of generated quantities"))  # fmt: skip
+    bound.check_log_lik(log_lik, len(points))
+    if not np.allclose(weighted.quantities(points)["log_lik"], log_lik, rtol=1e-6, atol=1e-9):
+        raise InvalidInput(
+            f"log_lik of {program} must not depend on weights: it does; take the weights out of "
+            "generated quantities"
+        )
     singles = np.zeros((_SINGLE_RECORDS, bound.n))
     singles[np.arange(_SINGLE_RECORDS), rng.integers(bound.n, size=_SINGLE_RECORDS)] = 0.7
     for weights in (alpha, *singles):
@@ -385,11 +351,13 @@ def check_weights_act(bound: BoundStanModel) -> None:
         expected = log_lik @ weights
         error = moved - expected
         error = error - error.mean() if error.size > 1 else error
-        act = bool((np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all())
-        _check((act, f"weights of program {name!r} must multiply each record's log_lik in the "
-                "model block: when weights change, the log density must move by weights times "
-                "log_lik, and it does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' "
-                "with the same term as in log_lik"))  # fmt: skip
+        if not (np.abs(error) <= _TOLERANCE * (1 + np.abs(prior) + np.abs(expected))).all():
+            raise InvalidInput(
+                f"weights of {program} must multiply each record's log_lik in the model block: "
+                "when weights change, the log density must move by weights times log_lik, and it "
+                "does not; write 'target += weights[i] * ..._lpdf(y[i] | ...);' with the same term "
+                "as in log_lik"
+            )
     predict = bound.model.predict
     if isinstance(predict, str):
         replicates = bound.named(quantities, predict)
@@ -397,7 +365,9 @@ def check_weights_act(bound: BoundStanModel) -> None:
         shuffled = _with_shuffled(table, table[bound.model.outcome], rng)
         other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
         again = other.quantities(points, seed=_SEED)[predict]
-        unread = np.array_equal(replicates, again, equal_nan=True)
-        _check((unread, f"{predict!r} of program {name!r} must not read the confidential outcome: "
-                "it changes when outcomes change places; draw it from parameters and predictors "
-                "alone, before other random numbers of generated quantities"))  # fmt: skip
+        if not np.array_equal(replicates, again, equal_nan=True):
+            raise InvalidInput(
+                f"{predict!r} of {program} must not read the confidential outcome: it changes when "
+                "outcomes change places; draw it from parameters and predictors alone, before "
+                "other random numbers of generated quantities"
+            )

@@ -1,12 +1,10 @@
 """Zeros, codes and missing values: whether an outcome is one of them, and its value if it is none.
 
-``zeros=True`` or ``missing=True`` of a model gives two blocks, which share no parameters: a
-Bernoulli model of being 0, or missing, by the same formula, and the model itself for the other
-records. Of several, and of ``codes=``, each has a Bernoulli model of the records that are none of
-those before it: missing, then the codes in their order, then 0. What a record tells is
-the sum of its log-likelihoods in its blocks, so that weights and bounds act on the whole record and
-one charge covers all blocks. Predictors are coded with those of all records: which of them reach a
-block is confidential and must not shape the coding.
+Blocks share no parameters: missing, then the codes in their order, then 0 have a Bernoulli model
+each, by the same formula, of the records that are none of those before; the model itself is of the
+others. What a record tells is the sum of its log-likelihoods in its blocks, so that weights and
+bounds act on the whole record and one charge covers all. Predictors are coded with those of all
+records: which of them reach a block is confidential and must not shape the coding.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
-from pyhybrid.models.formula.design import Matrix, Positions, check_formulas
-from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.design import Matrix, Positions, check_table
+from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
 from pyhybrid.models.survey import SurveyWeights
@@ -52,17 +50,14 @@ class Block:
 
     @cached_property
     def place_of(self) -> Positions:
-        """Place of each record of the table among its own, shape (n,); -1 for none."""
+        """Place of each record among those `at`, shape (n,); -1 for none."""
         places = np.full(len(self.bound.table), -1, dtype=np.intp)
         places[self.at] = np.arange(self.at.size)
         return places
 
     def draws_of(self, draws: Draws) -> Draws:
-        """Its variables, by their own names."""
         end = f"_{self.name}"
-        variables = {
-            key.removesuffix(end): v for key, v in draws.variables.items() if key.endswith(end)
-        }
+        variables = {k.removesuffix(end): v for k, v in draws.variables.items() if k.endswith(end)}
         return replace(draws, variables=variables)
 
 
@@ -83,9 +78,7 @@ class BlockModel(RegressionModel):
     ----------
     zeros, missing : bool, keyword
         True if the outcome may be 0, or missing, by a Bernoulli model of the same formula under its
-        default prior; the model itself is then of the other records, and draws no 0. The charge is
-        for all blocks together. Mechanisms with weights and `pyhybrid.ClippedScores` take such a
-        model, a cap does not.
+        default prior; the model itself then draws no 0. A cap does not take such a model.
     codes : tuple of float, optional, keyword
         Answers that are no amounts, such as -9 for refused: public, released in their shares, each
         by a Bernoulli model as that of zeros; no amount that is drawn is one of them.
@@ -112,9 +105,9 @@ class BlockModel(RegressionModel):
         if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
             raise InvalidInput("codes must be a tuple of numbers, such as (-9, -8)")
         numbers = [check_finite(code, "each of codes") for code in codes]
+        check_decimals(self.given_decimals)
         plain = tuple(int(code) if code.is_integer() else code for code in numbers)
         decimals = self.given_decimals
-        check_decimals(decimals)
         if isinstance(self, LeveledModel):
             raise InvalidInput(f"codes= are for amounts and counts: {self.name} has levels=")
         if len({*plain}) < len(plain) or (self.zeros and 0 in plain):
@@ -135,6 +128,7 @@ class BlockModel(RegressionModel):
         return ("missing",) * self.missing + codes + ("zero",) * self.zeros
 
     def scoring(self, matrix: Matrix) -> Scoring:
+        """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
         values: Scoring = self.scoring_of_values(matrix)
         if not self.block_names:
             return values
@@ -144,7 +138,6 @@ class BlockModel(RegressionModel):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a charge states of the blocks beside that of the values."""
         what = " or ".join(self.block_names).replace("zero", "0")
         outcome = sides_of(self.formula)[0]
         said = f"Whether a value of {outcome} is {what} was modeled, too, and the charge covers it."
@@ -169,10 +162,11 @@ class BlockModel(RegressionModel):
         return replace(form, missing=True) if self.missing else form
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
+        """Join the model to `df`; InvalidInput as of `bind_at`."""
         if not self.block_names:
             return self.bind_at(df)
-        check_formulas(df, [self.formula])
-        outcome = sides_of(self.formula)[0]
+        check_table(df)
+        outcome = parse_formula(self.formula, df).outcome
         column, at, blocks = df[outcome], np.arange(len(df)), list[Block]()
         if self.points and not is_number(column):
             raise InvalidInput(
@@ -188,7 +182,7 @@ class BlockModel(RegressionModel):
         return BoundBlocks(
             model=self, table=df, blocks=tuple(blocks), synthesized=bound.synthesized,
             reads=bound.reads, matrix=bound.design.recoded(df), levels=bound.levels,
-            advice=bound.advice, source=_one_after_the_other(b.bound.program for b in blocks),
+            source=_programs_of(blocks),
             likelihood_parameters=tuple(
                 f"{name}_{b.name}" for b in blocks for name in b.bound.likelihood_parameters
             ),
@@ -201,11 +195,10 @@ def _is_one(column: pd.Series, block: str, numbers: Any) -> BoolArray:
     return yes.to_numpy(dtype=bool, na_value=False)
 
 
-def _one_after_the_other(programs: Iterable[StanProgram]) -> StanProgram:
+def _programs_of(blocks: Iterable[Block]) -> StanProgram:
     """A record of what is run."""
-    listed = list(programs)
-    name = "_and_".join(program.name for program in listed)
-    return StanProgram(name=name, text="\n".join(program.text for program in listed))
+    names, texts = zip(*((b.bound.program.name, b.bound.program.text) for b in blocks), strict=True)
+    return StanProgram(name="_and_".join(names), text="\n".join(texts))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -221,12 +214,11 @@ class BoundBlocks(BoundModel):
 
     @property
     def value(self) -> BoundRegression:
-        """The model of the values."""
         return self.blocks[-1].bound
 
     @property
     def program(self) -> StanProgram:
-        return _one_after_the_other(b.bound.program for b in self.blocks)
+        return _programs_of(self.blocks)
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         there = column.notna().to_numpy(dtype=bool)
@@ -264,7 +256,6 @@ class BoundBlocks(BoundModel):
         return self.rows.row_of
 
     def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:
-        """None of its own: each block has a program and data."""
         raise InvalidInput(
             "a model with zeros=, codes= or missing= has a data block for each of its blocks"
         )

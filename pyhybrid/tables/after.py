@@ -30,9 +30,8 @@ import pandas as pd
 from pyhybrid.core.checks import BoolArray, did_you_mean
 from pyhybrid.core.dates import read_dates
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form, Kind, numbers_in
-from pyhybrid.models.columns.kinds import Leveled, Number
+from pyhybrid.models.columns.kinds import Dates, Leveled, Number
 from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, syntax_of
 from pyhybrid.models.formula.values import is_number, with_columns
 

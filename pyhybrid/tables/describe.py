@@ -19,16 +19,17 @@ from pyhybrid.fitting.disclosive_columns import (
     names_persons,
     repeated_identifiers,
 )
-from pyhybrid.models.columns.dates import Dates, dates_in
 from pyhybrid.models.columns.form import Kind, places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
     Counts,
+    Dates,
     Leveled,
     Nominal,
     Number,
     Ordered,
     Real,
+    dates_in,
     dates_kind,
     kind_of,
 )

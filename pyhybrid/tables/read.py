@@ -21,9 +21,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form
-from pyhybrid.models.columns.kinds import plain_numbers
+from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.tables.formats import format_of, read_texts, reason_of

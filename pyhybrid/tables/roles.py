@@ -12,10 +12,10 @@ import pandas as pd
 from pyhybrid.core.checks import check_flag, check_names, did_you_mean, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import names_persons
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import (
     Counts,
+    Dates,
     Leveled,
     Real,
     kind_from_dict,

@@ -69,13 +69,3 @@ def test_bounds_leave_the_likelihood_as_it_is() -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     refuses(says, make)
-
-
-@pytest.mark.parametrize(("unit", "told"), [(1.0, True), (3000.0, False)])
-def test_values_far_from_what_the_priors_expect_are_told(unit: float, told: bool) -> None:
-    """Births of 3,000 g: 4 of 8 fits did not converge, and no message said why."""
-    bound = ph.NormalRegression("y ~ x", unit=unit).bind(pd.DataFrame({"y": 3000 + Y, "x": X}))
-    assert ("unit=, e.g. 3e+03" in bound.advice) is told
-    some = pd.DataFrame({"y": np.where(np.arange(len(Y)) % 3, 3000 + Y, 0.0), "x": X})
-    blocks = ph.NormalRegression("y ~ x", unit=unit, zeros=True).bind(some)
-    assert ("unit=, e.g. 3e+03" in blocks.advice) is told

@@ -20,7 +20,7 @@ from scipy import special, stats
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.registry import described_model
+from pyhybrid.models.default_model import described_model
 from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps
 
 N = 240

@@ -89,7 +89,7 @@ def test_the_check_sees_what_a_fit_went_through(
     """A local charge has the draws that ran; a statement once had the settings that ran."""
     unweighted = ph.Unweighted(MODEL)
     one, strict = made(people(), unweighted, seed=1), made(people())
-    failing_at_first(monkeypatch, times=2)  # with long steps and with careful ones
+    failing_at_first(monkeypatch)
     other = made(people(), unweighted, seed=1)
     assert one.charge.n_draws != other.charge.n_draws
     assert public(one, tmp_path / "one") != public(other, tmp_path / "two")

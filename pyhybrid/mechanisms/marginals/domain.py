@@ -23,9 +23,8 @@ from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
-from pyhybrid.models.columns.kinds import kind_from_dict
+from pyhybrid.models.columns.kinds import Dates, kind_from_dict
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps

@@ -1,12 +1,8 @@
 """Form of a column in a strict release: levels, decimals, dtype.
 
-Levels that are read from a column are a function of all records that no epsilon covers: one record
-with a further value changes what can be released. A charge is strict only where they are declared.
-Categories of a dtype are no declaration: ``astype("category")`` takes them from the records, and
-whether it did cannot be seen without looking at these.
-
-The dtype of a confidential column is a function of its records: an empty cell makes floats of whole
-numbers, one 3.5 or "3.0" does, and one value more is one category more. What a strict mechanism
+Levels or a dtype that are read from a column are functions of all its records that no epsilon
+covers: one record with a further value, or an empty cell, changes what is released. Categories are
+no declaration either: ``astype("category")`` takes them from the records. What a strict mechanism
 releases has the form that was declared, and its models read the column in that form, too.
 """
 
@@ -41,8 +37,7 @@ _LOGICALS = {"true": 1.0, "false": 0.0}
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeLevels:
-    """Values that an outcome can have, in their order; `read` if they were, or may have been, read
-    from the records, `declared` if the model was given them."""
+    """Values that an outcome can have, in order; `read` from the records, or `declared`."""
 
     values: tuple[Any, ...]
     read: bool = False
@@ -50,8 +45,7 @@ class OutcomeLevels:
 
 
 def check_levels_given(levels: Any, n_levels: int | None = None) -> tuple[Any, ...] | None:
-    """`levels` as a tuple of texts, numbers or logicals, None for none; InvalidInput unless there
-    are `n_levels` different ones, or 2 to 1000."""
+    """`levels` as a tuple; InvalidInput unless `n_levels` different ones, or 2 to 1000."""
     if levels is None:
         return None
     if isinstance(levels, str) or not isinstance(levels, Sequence):
@@ -76,8 +70,8 @@ def outcome_levels(
     given: tuple[Any, ...] | None = None,
     numbers: tuple[Any, ...] | None = (0, 1),
 ) -> OutcomeLevels:
-    """Levels of a column without missing values: those given; the categories, false and
-    true; else those that are there, sorted."""
+    """Levels of a column without missing values: those given, categories, false and true; else
+    those that are there, sorted."""
     if given is not None:
         return OutcomeLevels(values=given, declared=True)
     kind = kind_of(values, as_levels=True, what="outcome")
@@ -96,9 +90,9 @@ def _plain(number: float) -> int | float:
 
 
 def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
-    """Place of each entry among the levels, -1 of what is none of them, shape (n,): of the same
-    text, else of the same number, so that no other entry has a say. Of several levels that are one
-    number it is the one that is written so, or the first."""
+    """Place of each entry among the levels, -1 for none, shape (n,): of the same text, else of the
+    same number, so that no other entry has a say; of several that are one number the one that is
+    written so, or the first."""
     ranked = sorted(
         ((number_in(level), place, level) for place, level in enumerate(levels)),
         key=lambda rank: (isinstance(rank[2], str), rank[2] != str(_plain(rank[0]))),
@@ -138,8 +132,7 @@ def level_places(values: pd.Series, name: str, levels: OutcomeLevels) -> FloatAr
 
 
 def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.Series:
-    """A column with the index and name of `like` from places among the levels (n,), in its dtype if
-    that has a value for each of them."""
+    """A column like `like` from places (n,), in its dtype if that has a value for each level."""
     dtype: Any = like.dtype
     category = isinstance(dtype, pd.CategoricalDtype)
     objects = held = pd.Series(list(levels.values), dtype=object)
@@ -161,8 +154,7 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """What a column looks like: a released one, or, see `pyhybrid.models.columns.kinds`, one whose
-    owner says what it can hold.
+    """What a released column looks like.
 
     Parameters
     ----------
@@ -209,8 +201,8 @@ class Form:
         return all(float(level).is_integer() and abs(level) < 2**53 for level in self.levels)
 
     def read(self, column: pd.Series) -> pd.Series:
-        """Confidential values in a dtype that does not depend on them; what cannot be read so is
-        left as it is, for the model to refuse."""
+        """Confidential values in a dtype that does not depend on them, or as they are, for the
+        model to refuse."""
         dtype = self.dtype
         if not self.missing and bool(column.isna().any()):
             return column
@@ -238,7 +230,6 @@ class Form:
         return numbers.astype(dtype)
 
     def _of_levels(self, column: pd.Series) -> pd.Series:
-        """Each value as the level that it is."""
         assert self.levels is not None
         there = column.notna().to_numpy(dtype=bool)
         places = places_of_levels(column, self.levels)
@@ -253,13 +244,7 @@ class Form:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Form):
-    """What a column can hold: its form, and which values.
-
-    Parameters
-    ----------
-    missing : bool, default False
-        Values may be missing; they then stay so, or are synthesized as a column of their own.
-    """
+    """What a column can hold: its form, and which values."""
 
     @property
     def name(self) -> str:
@@ -283,14 +268,12 @@ def _as_numbers(column: pd.Series) -> pd.Series:
 
 
 def forms_of(model: Any, table: pd.DataFrame) -> dict[str, Form]:
-    """Form of the column that a model synthesizes, by its name; none if it is not declared. `table`
-    tells logicals, numbers and categories apart, and nothing else: a neighboring table in which
-    they are others is refused."""
+    """Form of the column that a model synthesizes, by its name; none if it is not declared. Of
+    `table` it reads which columns are logicals, numbers or categories, and nothing else."""
     forms = getattr(model, "forms", None)
     if forms is None or not isinstance(table, pd.DataFrame):
         return {}
-    declared: dict[str, Form] = forms(table)
-    return {name: form for name, form in declared.items() if name in table}
+    return {name: form for name, form in forms(table).items() if name in table}
 
 
 def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:

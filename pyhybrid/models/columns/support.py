@@ -1,21 +1,8 @@
 """Numbers of a column: its support, its decimals, its transformations.
 
-=========== ======================================= ==========================
-name        t(y), v = y / unit                      takes
-=========== ======================================= ==========================
-identity    v                                       any number
-log         log(v)                                  y > 0
-signed_log  sign(v) log(1 + abs(v))                 any number
-asinh       log(v + sqrt(v^2 + 1))                  any number
-=========== ======================================= ==========================
-
-A model's density is that of t(y), not of y: log densities, Lipschitz bounds and epsilon belong to
-the transformed scale. The density of y itself would add log t'(y), which no parameter enters: the
-posterior is the same, but f_i and with it the bound would change by that term [S22 models log
-income in the same way]. `unit` moves the transformed scale and is part of the model.
-
-Read from the data, the number is a function of all records that no epsilon covers: one record with
-a further decimal changes every released value. A charge is strict only where it is given.
+A model's density is that of t(y / unit), not of y: log densities, Lipschitz bounds and epsilon
+belong to the transformed scale. The density of y itself would add log t'(y), which no parameter
+enters: the posterior is the same, but f_i and with it the bound would change by that term [S22].
 """
 
 from __future__ import annotations
@@ -43,20 +30,15 @@ _Function = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, kw_only=True)
 class Transform:
-    """A strictly increasing function of y / unit, of y > 0 alone if `positive`, and its inverse,
-    which may overflow to infinity."""
+    """A strictly increasing function of y / unit, of y > 0 if `positive`, and its inverse."""
 
     forward: _Function
     inverse: _Function
     positive: bool = False
 
 
-def _same(values: FloatArray) -> FloatArray:
-    return values
-
-
 TRANSFORMS: Mapping[str, Transform] = {
-    "identity": Transform(forward=_same, inverse=_same),
+    "identity": Transform(forward=np.positive, inverse=np.positive),
     "log": Transform(forward=np.log, inverse=np.exp, positive=True),
     "signed_log": Transform(
         forward=lambda v: np.sign(v) * np.log1p(np.abs(v)),
@@ -108,10 +90,9 @@ def draw_within(
     limits: tuple[float, float],
     apart: Sequence[float] = (),
 ) -> FloatArray:
-    """n outcomes by `draw`, which gets rows, those outside of the limits, or at values that are
-    made apart from them, drawn again: the model given that it lies within, a function of the draw
-    and public limits, which costs nothing. Where it has next to no probability within, values are
-    at the nearer end, with a warning."""
+    """n outcomes by `draw`, which gets rows; those outside of the limits, or at values `apart`, are
+    drawn again: the model given that it lies within, which costs nothing. Where it has next to no
+    probability within, values are at the nearer end, with a warning."""
     low, high = limits
     values = draw(slice(None))
     left: npt.NDArray[np.intp] = np.arange(n)
@@ -136,15 +117,13 @@ _MOST_GIVEN = 15
 
 
 def check_decimals(decimals: int | None) -> None:
-    """Raise InvalidInput unless `decimals` is None or a whole number from 0 to 15."""
     if decimals is not None and check_count(decimals, "decimals", at_least=0) > _MOST_GIVEN:
         raise InvalidInput(f"decimals must be at most {_MOST_GIVEN}: found {decimals}")
 
 
 def decimals_of(values: FloatArray) -> int | None:
-    """Smallest number of decimals, 0 to 8, and to 10 below 1000, that all values keep to, but for
-    what arithmetic does to the last digits of a float, as in 1.7009999999999998 or 5.3 less 5.2;
-    None if there is none."""
+    """Smallest number of decimals, 0 to 8, and to 10 below 1000, that all values keep to but for
+    the last digits of a float; None if there is none."""
     most = _MOST_READ + 2 * bool((np.abs(values) < 1000).all())
     error = 16 * np.finfo(np.float64).eps * np.maximum(np.abs(values), 1.0)
     for decimals in range(most + 1):
@@ -191,9 +170,8 @@ def grid_ends(decimals: int, lower: float, upper: float) -> tuple[float, float]:
 
 
 def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None) -> pd.Series:
-    """`values` with the index, name and dtype of `like`, or a wider dtype for whole numbers that do
-    not fit. `decimals` that are given decide whether they are whole: the dtype of the data would
-    tell, as it is a float one as soon as one record has a decimal."""
+    """`values` as a column like `like`, in a wider dtype where whole numbers do not fit. `decimals`
+    that are given decide whether they are whole: the data's dtype would tell of a record."""
     dtype, nullable = like.dtype, pd.api.types.is_extension_array_dtype(like.dtype)
     integer = pd.api.types.is_integer_dtype(dtype)
     whole = integer if decimals is None else decimals == 0

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.dates import Dates
 from pyhybrid.models.columns.form import number_in
 from pyhybrid.models.columns.kinds import (
     FOR_PEOPLE,
     KINDS,
     Counts,
+    Dates,
     Nominal,
     Ordered,
     Real,
@@ -95,12 +95,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
     -------
     dict of str to dict
         What `pyhybrid.synthesize_table` takes as `types`; with the file's word on whether they are
-        ``"confirmed"`` in each.
-
-    Raises
-    ------
-    InvalidInput
-        For a file that cannot be read, and one of several tables.
+        ``"confirmed"`` in each. InvalidInput for a file that cannot be read.
     """
     given = read_by_column(path, "types")
     try:
@@ -111,12 +106,11 @@ def read_types(path: str | Path) -> dict[str, Any]:
     if types is None:
         word = given.get(CONFIRMED)
         said = {CONFIRMED: word} if isinstance(word, bool) else {}  # else a column of that name
+        lists = AFTER if isinstance(given.get(AFTER), list) else None
         types = {
-            name: {**said, **own} if isinstance(own, dict) else own
-            for name, own in given.items()
-            if name != SCHEMA
-            and not (said and name == CONFIRMED)
-            and not (name == AFTER and isinstance(own, list))
+            name: {**said, **kind} if isinstance(kind, dict) else kind
+            for name, kind in given.items()
+            if name not in (SCHEMA, lists, *said)
         }
     if not types:
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
@@ -131,10 +125,12 @@ def read_after(path: str | Path) -> list[str]:
 
 def unconfirmed(types: Mapping[str, Any]) -> list[str]:
     """Columns whose types are a draft that their owner has not confirmed."""
-    own = {name: given for name, given in types.items() if isinstance(given, Mapping)}
-    drafted = {name: str(given.get("note", "")).startswith(DRAFTED) for name, given in own.items()}
-    return [name for name, given in own.items()
-            if given.get(CONFIRMED, not drafted[name]) is not True]  # fmt: skip
+    return [
+        name
+        for name, given in types.items()
+        if isinstance(given, Mapping)
+        and given.get(CONFIRMED, not str(given.get("note", "")).startswith(DRAFTED)) is not True
+    ]
 
 
 def read_by_column(path: str | Path, what: str) -> dict[str, Any]:

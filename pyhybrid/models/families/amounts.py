@@ -14,13 +14,10 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset, Rules
-from pyhybrid.models.formula.design import Design
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
 from pyhybrid.models.two_block import BlockModel
-
-_FAR_FROM_PRIOR = 50
 
 
 def within(y: FloatArray, low: float, high: float) -> tuple[str, BoolArray]:
@@ -41,10 +38,7 @@ class AmountModel(BlockModel):
         Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
         read from the data, and the charge says so and is not strict.
     lower, upper : float, optional
-        Smallest and largest value that the column can hold: public, given, never read from the
-        data. Values outside never leave: replicates are drawn from the model given that they lie
-        within, which is a function of the posterior draw and costs nothing more. The likelihood is
-        not truncated. Data outside are refused.
+        Ends of what the column can hold, as in `pyhybrid.models.families.counts.CountModel`.
 
     Notes
     -----
@@ -81,21 +75,11 @@ class AmountModel(BlockModel):
 
     @property
     def ends(self) -> tuple[float, float]:  # type: ignore[override]
-        """Lower and upper end, infinite where there is none."""
         low = -math.inf if self.lower is None else self.lower
         return low, math.inf if self.upper is None else self.upper
 
-    @property
-    def density(self) -> str:
-        """What log densities are of."""
-        return f"of y / {self.unit:g}"
-
     def describe(self) -> dict[str, Any]:
-        return {**super().describe(), "density": self.density}
-
-    def takes(self, y: FloatArray) -> BoolArray:
-        known = super().takes(y) & (np.abs(y) <= LARGEST)
-        return known & (y > 0) if self.scale.positive else known
+        return {**super().describe(), "density": f"of y / {self.unit:g}"}
 
     def rules(self, y: FloatArray) -> Rules:
         positive = [(self.above_zero, y <= 0)] if self.scale.positive else []
@@ -155,9 +139,9 @@ class TransformedModel(AmountModel):
     def scale(self) -> Transform:
         return TRANSFORMS[self.transform]
 
-    @property
-    def density(self) -> str:
-        return f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+    def describe(self) -> dict[str, Any]:
+        density = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
+        return {**super().describe(), "density": density}
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
         return {**super().shape_data(data), "min_sd": float(self.min_sd)}
@@ -168,17 +152,9 @@ class Gamma(LinearModel, AmountModel):
     r"""A positive amount with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
     Its variance is mu^2 / shape. Priors: shape ~ exponential(1), rstanarm's for a Gamma family; on
-    beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit; the
-    intercept is about the log of the mean of y / unit.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-    prior : {"normal", "published"}, default "normal"
-        On the coefficients; see `pyhybrid.models.families.coefficients.LinearModel`.
-
-    Other parameters as in `pyhybrid.models.families.amounts.AmountModel`.
+    beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit.
+    Parameters as in `pyhybrid.models.families.amounts.AmountModel` and, for the prior on beta,
+    `pyhybrid.models.families.coefficients.LinearModel`.
     """
 
     _: KW_ONLY
@@ -197,15 +173,9 @@ class NormalRegression(LinearModel, TransformedModel):
     coefficient, or independent normals; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and
     of the columns as the formula codes them: choose `unit`, and units of predictors, so that both
     are of the order of 1. Without a cap the likelihood goes to Stan as sums over the records
-    (sufficient statistics): the same density at a cost that does not grow with n.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-
-    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel` and, for the prior on
-    beta, `pyhybrid.models.families.coefficients.LinearModel`.
+    (sufficient statistics): the same density at a cost that does not grow with n. Parameters as in
+    `pyhybrid.models.families.amounts.TransformedModel` and, for the prior on beta,
+    `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------
@@ -242,36 +212,15 @@ class NormalRegression(LinearModel, TransformedModel):
         mode = mode_of(self.law, y, X, weight, offset)
         return {**mode.hints(self.law, X), "near": mode.beta}
 
-    def advice(self, design: Design) -> str:
-        """Values far from what the priors expect are pulled towards 0, or have several modes."""
-        size = float(np.median(np.abs(design.y))) if design.y.size else 0.0
-        expected = self.unit * (1.0 if self.prior == "published" else self.prior_scale_intercept)
-        if self.transform != "identity" or size <= _FAR_FROM_PRIOR * expected:
-            return ""
-        return (
-            f"outcome {design.outcome!r} is about {size:.1g}, and the priors expect values of "
-            f"about {self.unit:g}: give NormalRegression a public unit=, e.g. {size:.1g}"
-        )
-
 
 @dataclass(frozen=True)
 class LogNormal(NormalRegression):
     r"""A positive amount: log(y / unit) is normal, with mean :math:`o_i + x_i'\beta`.
 
     Its deviation is sigma. The family that brms calls ``lognormal``. Priors: independent normals on
-    beta, as `pyhybrid.Bernoulli` has; sigma ~ half-t_3(0, 1).
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"income ~ age + education"``.
-    prior : {"normal", "published"}, default "normal"
-        On the coefficients, of which the intercept is about the mean of log(y / unit): give a
-        `unit` that is the size of a usual amount. See
-        `pyhybrid.models.families.coefficients.LinearModel`.
-
-    Other parameters as in `pyhybrid.models.families.amounts.TransformedModel`, whose
-    `transform` is "log" here.
+    beta, as `pyhybrid.Bernoulli` has; sigma ~ half-t_3(0, 1). Give a `unit` that is the size of a
+    usual amount: the intercept is about the mean of log(y / unit). Parameters as in
+    `pyhybrid.NormalRegression`.
     """
 
     _: KW_ONLY

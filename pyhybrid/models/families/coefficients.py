@@ -74,11 +74,10 @@ class LinearModel(ScaledModel):
         Omega and s ~ half-t_3(0, 1) for each coefficient. "normal": beta_j ~ N(0, prior_scale^2),
         independent, the choice that users of rstanarm and brms know; it is the faster one.
     prior_scale : float, default 2.5
-        Standard deviation of each coefficient under "normal", on the scale of the linear predictor
-        per unit of the column as the formula codes it. It is public and never read from the data
-        (rstanarm divides its 2.5 by the columns' deviations; that would be a function of the data
-        that no strict charge covers): give predictors units in which a change by one is moderate,
-        e.g. ``I((age - 50) / 10)``.
+        Standard deviation of each coefficient under "normal", per unit of the column as the formula
+        codes it: public, never read from the data (rstanarm divides its 2.5 by the columns'
+        deviations). Give predictors units in which a change by one is moderate, e.g.
+        ``I((age - 50) / 10)``.
     prior_scale_intercept : float, default 10
         The same for the intercept, which is the linear predictor where all predictors are 0, and
         for what takes a predictor's part where it is missing, ``is.na(predictor)``.
@@ -87,14 +86,13 @@ class LinearModel(ScaledModel):
     _: KW_ONLY
     prior: str = "published"
     grid_axes: ClassVar[tuple[Axis, ...]] = ()
-    """Axes of a grid that suit every data set with an intercept alone, if coarsely."""
+    """Of a grid that suits every data set with an intercept alone, if coarsely."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self.prior, "prior", PRIORS)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings; scales of the prior where it is normal."""
         settings = super().describe()
         unused = ("prior_scale", "prior_scale_intercept") if self.prior == "published" else ()
         return {name: value for name, value in settings.items() if name not in unused}
@@ -117,8 +115,7 @@ class LinearModel(ScaledModel):
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """Under the normal prior all is nearly standard normal; under the published one all but a
-        lone intercept and its scale. Of many columns the scales' logarithms spread the wider the
-        more the data tell, and the metric is adapted."""
+        lone intercept and its scale, and the logarithms of many columns' scales."""
         if self.prior == "normal":
             return {"adapt_delta": 0.7, "metric": "unit"}
         if columns == (INTERCEPT,):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_count
+from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
@@ -51,10 +51,6 @@ class CountModel(BlockModel, LinearModel):
             return self.lower or -math.inf, math.inf
         return self.lower, self.upper
 
-    def takes(self, y: FloatArray) -> BoolArray:
-        whole = (y >= 0) & (y == np.floor(y)) & (y <= _LARGEST_COUNT)
-        return np.asarray(super().takes(y) & whole)
-
     def rules(self, y: FloatArray) -> Rules:
         largest = _LARGEST_COUNT if self.upper is None else min(self.upper, _LARGEST_COUNT)
         return (
@@ -74,17 +70,8 @@ class CountModel(BlockModel, LinearModel):
 class Poisson(CountModel):
     r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
-    o_i is the offset, 0 without ``offset()`` in the formula.
-
-    Priors on beta as in `NegativeBinomial`.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"visits ~ 1"``.
-
-    Other parameters: the support, as in `pyhybrid.models.families.counts.CountModel`; the prior on
-    beta, as in `pyhybrid.models.families.coefficients.LinearModel`.
+    o_i is the offset, 0 without ``offset()`` in the formula. Parameters and priors on beta as in
+    `NegativeBinomial`.
 
     References
     ----------

@@ -36,13 +36,10 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
         data. Without it a logical column has false and true. For all other columns a strict charge
         needs it: if omitted the levels are read, sorted, or the categories of the dtype, which
         ``astype("category")`` reads, and the charge says so and is not strict.
-    prior_scale, prior_scale_intercept : float, default 2.5 and 10
-        Standard deviations of the normal priors; see the model. Public, never read from the data.
     """
 
     many_levels: ClassVar[bool] = True
     any_rank: ClassVar[bool] = True
-    """The prior identifies coefficients that the data do not."""
 
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
@@ -84,24 +81,17 @@ class Bernoulli(BlockModel, Indicator):
     formula : str
         Wilkinson formula, e.g. ``"voted ~ age + region"``.
     levels : tuple of two, optional
-        The two values that the column can hold, e.g. ``("no", "yes")``: public, given, never read
-        from the data. Without it a logical column has false and true, a column of numbers 0 and 1.
-        For text and categories a strict charge needs it: if omitted the levels are read, sorted or
-        as the categories are, and the charge says so and is not strict.
+        E.g. ``("no", "yes")``, as in `pyhybrid.models.families.levels.LevelModel`; without it a
+        column of numbers has 0 and 1.
     prior : {"normal", "published"}, default "normal"
         On the coefficients, see `pyhybrid.models.families.coefficients.LinearModel`; it keeps the
         posterior proper where predictors separate the levels.
 
     Notes
     -----
-    rstanarm's default has 2.5 for the coefficients, too, but per standard deviation of the data's
-    columns, and 2.5 for the intercept of centered ones: both are functions of the data.
-
-    Under `pyhybrid.Censored` a small cap costs utility: of clipped terms the larger level gains
-    from every record and the smaller one loses no more than the cap, so that released shares drift
-    to the larger level. Of 1000 records a share of .7 is released as 1 at a cap of .5, with a
-    center or without; at a cap of 2 it stays .7 with a center, and is 1 without. Privacy is as
-    stated; compare the shares before you give a release away.
+    Under `pyhybrid.Censored` a small cap costs utility: released shares drift to the larger level.
+    Of 1000 records a share of .7 is released as 1 at a cap of .5; at a cap of 2 it stays .7 with a
+    center, and is 1 without. Compare the shares before you give a release away.
     """
 
 
@@ -128,11 +118,7 @@ class Categorical(LevelModel):
     -----
     brms's ``categorical()`` with ``normal(0, 2.5)`` has the same prior for each level against the
     first, but independent ones: two other levels then differ by N(0, 2 * 2.5^2). With two levels
-    this is `pyhybrid.Bernoulli` under its normal prior. The papers' prior, a scale for each
-    coefficient, is not offered: it treats the first level unlike the others.
-
-    A fit takes time in proportion to distinct predictors times levels. On a small cap under
-    `pyhybrid.Censored` see `pyhybrid.Bernoulli`.
+    this is `pyhybrid.Bernoulli` under its normal prior; on a small cap see there.
     """
 
     program_name: ClassVar[str] = "categorical"
@@ -193,10 +179,9 @@ class Ordinal(LevelModel):
 
     Notes
     -----
-    brms's ``cumulative()`` with ``normal(0, 2.5)`` for the coefficients has the same prior for
-    them; its thresholds have student_t(3, 0, 2.5) priors, given that they increase, in a model with
-    centered predictors, which is a function of the data. With two levels this is
-    `pyhybrid.Bernoulli` under its normal prior. On a small cap under `pyhybrid.Censored` see there.
+    brms's ``cumulative()`` has student_t(3, 0, 2.5) priors of the thresholds of centered
+    predictors, which are a function of the data. With two levels this is `pyhybrid.Bernoulli` under
+    its normal prior; on a small cap see there.
     """
 
     program_name: ClassVar[str] = "ordinal"

@@ -1,10 +1,7 @@
 """Finite mixtures of normal regressions; program stan/normal_mixture.stan.
 
-Chains that start anywhere would settle in different partitions of the records, and density by
-density they would not agree. All chains start around one EM solution, the best of a few
-deterministic starts; so R-hat speaks of mixing around that solution. Solutions that no start leads
-to stay unseen: a mixture posterior may have more modes than any sampler shows. The hints do not
-move the posterior, and a solution of lesser density is left by the chains only if they can.
+Chains that start anywhere would settle in different partitions of the records. All start around one
+EM solution, the best of a few deterministic starts: R-hat speaks of mixing around that solution.
 """
 
 from __future__ import annotations
@@ -37,10 +34,9 @@ class MixtureRegression(TransformedModel):
     scales s and correlations Omega shared by the components. `n_components` may be more than
     needed: the prior empties those that are not.
 
-    Chains start around one EM fit (`pyhybrid.models.families.normal_mixture`), which does not move
-    the posterior; convergence is judged by densities at fixed points, so that a switch of component
-    labels does not count as a failure. Partitions of the records that no start leads to are not
-    found, as in any mixture fit: the diagnostics are for the mode that the chains are in.
+    Chains start around one EM fit, which does not move the posterior; convergence is judged by
+    densities at fixed points, so that a switch of component labels does not count as a failure.
+    Partitions of the records that no start leads to are not found, as in any mixture fit.
 
     Parameters
     ----------

@@ -1,9 +1,7 @@
 """Outcomes in an interval: beta distribution and beta regression.
 
-An outcome within given bounds is scaled to (0, 1). Bounds are part of the model, given by the user:
-read from the data they would be a function of the data that no guarantee covers. Exact 0 and 1
-have no finite beta density; values nearer to an end than `edge` (on the unit scale) are moved to
-`edge` from it. Both steps look at one record alone, so that a strict guarantee stays strict.
+An outcome within given bounds is scaled to (0, 1). Exact 0 and 1 have no finite density: values
+nearer to an end than `edge` are moved to it. Both steps look at one record alone.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_finite
+from pyhybrid.core.checks import FloatArray, check_finite
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.amounts import within
@@ -43,8 +41,7 @@ class ProportionModel(BlockModel):
     edge : float, default 1e-10
         Distance from 0 and 1 to which values beyond it are moved, on the unit scale, in (0, 0.1).
     decimals : int, optional
-        Number of decimals of released values, 0 to 15. A strict charge needs it: if omitted it is
-        read from the data, and the charge says so and is not strict.
+        Of released values, as in `pyhybrid.models.families.amounts.AmountModel`.
     """
 
     _: KW_ONLY
@@ -72,9 +69,6 @@ class ProportionModel(BlockModel):
         if self.decimals is not None:
             grid_ends(self.decimals, self.lower, self.upper)
 
-    def takes(self, y: FloatArray) -> BoolArray:
-        return np.asarray((y >= self.lower) & (y <= self.upper))
-
     def rules(self, y: FloatArray) -> Rules:
         return (within(y, self.lower, self.upper),)
 
@@ -93,14 +87,8 @@ class Beta(ProportionModel):
 
     Priors: phi ~ Beta(1, 1); lambda ~ Pareto(0.1, 1.5), lambda > 0.1. Without a cap the
     likelihood goes to Stan as three sums over the records (sufficient statistics): the same
-    density at a cost that does not grow with n.
-
-    Parameters
-    ----------
-    formula : str
-        ``"rate ~ 1"``; for predictors see `BetaRegression`.
-
-    Other parameters as in `pyhybrid.models.families.proportions.ProportionModel`.
+    density at a cost that does not grow with n. The formula is ``"rate ~ 1"``; other parameters as
+    in `pyhybrid.models.families.proportions.ProportionModel`.
 
     References
     ----------
@@ -142,7 +130,6 @@ class Beta(ProportionModel):
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
-        """The mode and a root of its covariance, and the sums that stand for the records."""
         mode = mode_of(self.law, y, X, weight, offset)
         center, steps = np.append(mode.beta, mode.u), 1e-4 * np.eye(2)
 
@@ -172,15 +159,9 @@ class Beta(ProportionModel):
 class BetaRegression(LinearModel, ProportionModel):
     r"""An outcome in an interval with predictors: mean expit(o_i + x_i' beta), size lambda.
 
-    Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`.
-
-    Parameters
-    ----------
-    formula : str
-        Wilkinson formula, e.g. ``"salary ~ gender + age_group"``.
-
-    Other parameters as in `pyhybrid.models.families.proportions.ProportionModel` and, for the prior
-    on beta, `pyhybrid.models.families.coefficients.LinearModel`.
+    Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`. Parameters as in
+    `pyhybrid.models.families.proportions.ProportionModel` and, for the prior on beta,
+    `pyhybrid.models.families.coefficients.LinearModel`.
 
     References
     ----------

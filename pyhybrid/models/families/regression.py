@@ -4,8 +4,8 @@ Records that share outcome, predictors and weight count as one row with a freque
 density is unchanged, and for counts 10^6 records become a few hundred rows. A censored term is
 clipped per record, so a row contributes its frequency times the clipped term.
 
-A family is the name of its Stan program and a law of a linear predictor (`log_density`, `draw`,
-`slopes`), or two functions of arrays (`log_lik`, `draw_outcome`), with rules for its outcome.
+A family is the name of its Stan program and a law of a linear predictor, or two functions of arrays
+(`log_lik`, `draw_outcome`), with rules for its outcome.
 """
 
 from __future__ import annotations
@@ -83,13 +83,10 @@ def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
     return data
 
 
-def _with_frozen(
-    data: dict[str, Any], frozen: FrozenRows, outcome: Callable[[FloatArray], npt.NDArray[Any]]
-) -> dict[str, Any]:
-    """A data block with frozen rows after the records'; `outcome` makes theirs (d,) as the program
-    reads it."""
+def _with_frozen(data: dict[str, Any], frozen: FrozenRows, y: npt.NDArray[Any]) -> dict[str, Any]:
+    """A data block with frozen rows, of outcomes y (d,), after the records'."""
     after = {
-        "y": outcome(frozen.y),
+        "y": y,
         "X": frozen.X,
         "offsets": frozen.offset,
         "frequency": frozen.share,
@@ -140,7 +137,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
     parameters: ClassVar[tuple[str, ...]]
     density_above_one: ClassVar[bool] = False
     any_rank: ClassVar[bool] = False
-    """True if the design's columns may be combinations of each other."""
+    """True if the prior identifies coefficients that the data do not."""
     many_levels: ClassVar[bool] = False
     """True if the program reads n_levels, and rows with the same predictors together."""
     assumptions: ClassVar[tuple[str, ...]] = ()
@@ -149,12 +146,10 @@ class RegressionModel(ReleasedByMechanism, ABC):
     """Ends that the user declared and that replicates are drawn within, infinite for none."""
 
     def __post_init__(self) -> None:
-        """Check the settings; classes below check their own and call this."""
         check_program(self)
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return type(self).__name__
 
     def describe(self) -> dict[str, Any]:
@@ -176,13 +171,9 @@ class RegressionModel(ReleasedByMechanism, ABC):
         """Number of decimals of released values; None if it is taken from the data."""
         return getattr(self, "decimals", 0)
 
-    def bind(self, df: pd.DataFrame) -> BoundModel:
-        """Join the model to `df`; raises InvalidInput as `read_design` does, and for outcomes the
-        model cannot take."""
-        return self.bind_at(df)
-
     def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
-        """The model itself, joined to `df` or to its records at the positions `at` (k,) alone."""
+        """The model itself, joined to `df` or to its records at the positions `at` (k,) alone;
+        InvalidInput as of `read_design`, and for outcomes the model cannot take."""
         design = read_design(
             self.formula, df, self.coder, at, any_rank=self.any_rank, one_value=self.one_value
         )
@@ -194,7 +185,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
             model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
             reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
             source=load_program(program_of(self)), levels=self.levels_of(values, design.outcome),
-            advice=self.advice(design), takes_center=default,
+            takes_center=default,
             first_try=self.first_try(columns) if default else None,
             # With an offset the coordinates are no longer those of the mean that the ends suit.
             grid_form=self.grid_form(columns) if default and not design.has_offset else None,
@@ -207,10 +198,6 @@ class RegressionModel(ReleasedByMechanism, ABC):
     def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
         """How the parameters lie on a grid, for a design of these columns, or None."""
         return None
-
-    def advice(self, design: Design) -> str:
-        """What to tell a user whose data are far from what the priors expect; else empty."""
-        return ""
 
     # The outcome ---------------------------------------------------------------------------------
 
@@ -247,16 +234,13 @@ class RegressionModel(ReleasedByMechanism, ABC):
         low, high = limits_of_dtype(dtype)
         return max(low, self.ends[0]), min(high, self.ends[1])
 
-    def takes(self, y: FloatArray) -> BoolArray:
-        """Which outcomes (n,) lie in the support, each by itself."""
-        return np.asarray((y >= self.ends[0]) & (y <= self.ends[1]))
-
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
         """Each cell on the scale of the likelihood, (n,), NaN for what the model does not take; no
         cell has a say in how another is read."""
         y = numbers_in(column)
         with np.errstate(all="ignore"):
-            return np.where(self.takes(y), self.to_support(y), np.nan)
+            broken = np.any([broken for _, broken in self.rules(y)], axis=0)
+            return np.where(broken, np.nan, self.to_support(y))
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Form of the outcome's column in a strict release, by its name, if it is declared."""
@@ -292,15 +276,10 @@ class RegressionModel(ReleasedByMechanism, ABC):
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
-        """Location and scale of the reparametrization, from frequency x record weights (d,); the
-        posterior does not depend on them."""
-
-    def scoring(self, matrix: Matrix) -> Scoring:
-        """Scores at the rows of a design matrix, under normal priors; see `Scoring`."""
-        return self.scoring_of_values(matrix)
+        """Location and scale of the reparametrization, from frequency x record weights (d,)."""
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
-        """The same of the model itself, without blocks."""
+        """Scores at the rows of a design matrix, under normal priors, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
     def prior_data(self, design: Matrix) -> dict[str, Any]:
@@ -371,10 +350,6 @@ class BoundRegression(BoundModel):
     def row_of(self) -> Positions:
         return self.rows.row_of
 
-    def stan_rows(self, alpha: FloatArray, unit: Positions | None = None) -> Rows:
-        """Rows of the data block, in its order: distinct ones of one weight, and unit if given."""
-        return self._ordered(weighted_rows(self.rows, alpha, unit))
-
     def _ordered(self, rows: Rows) -> Rows:
         return _by_predictors(rows, self.design.X) if self.model.many_levels else rows
 
@@ -389,10 +364,14 @@ class BoundRegression(BoundModel):
         model, design, (alpha, clip) = self.model, self.design, self.under_survey(alpha, cap)
         if model.program != "default":
             return published_data(model, design, alpha, model.stan_outcome(design.y), clip)
-        rows = self.stan_rows(alpha, None if clip is None else clip.unit)
+        unit = None if clip is None else clip.unit
+        rows = self._ordered(weighted_rows(self.rows, alpha, unit))
         n_levels = 0 if self.levels is None else len(self.levels.values)
-        chosen = (values[rows.first] for values in (design.y, design.X, design.offset, alpha))
-        y, X, offset, weights, frequency = _some(*chosen, rows.frequency)
+        first, frequency = rows.first, rows.frequency
+        y, X, offset, weights = design.y[first], design.X[first], design.offset[first], alpha[first]
+        if not first.size:  # one row without weight, as programs read one: what comes is the prior
+            y, X, offset = np.full(1, 0.5), np.zeros((1, X.shape[1])), np.zeros(1)
+            weights, frequency, first = np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp)
         with starts_of(design.predictors):
             start = model.start(y, X, frequency * weights, offset, n_levels)
         data = {
@@ -405,13 +384,13 @@ class BoundRegression(BoundModel):
             "weights": weights,
             "X": X,
             "offsets": offset,
-            **cap_data(clip, rows.first if rows.first.size else np.zeros(1, dtype=np.intp)),
+            **cap_data(clip, first),
             "emit_log_lik": int(emit_log_lik),
         }
         if model.many_levels:
             data["n_levels"] = n_levels
         if clip is not None and clip.frozen is not None:
-            data = _with_frozen(data, clip.frozen, model.stan_outcome)
+            data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
         return model.shape_data(data)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
@@ -492,10 +471,3 @@ class BoundRegression(BoundModel):
             return column_of(values, self.levels, like)
         decimals = self.model.given_decimals if self.density_above_one else None
         return in_form_of(values, like, decimals)
-
-
-def _some(*rows: FloatArray) -> list[FloatArray]:
-    """Outcomes, predictors and more of rows; in the place of none one row without weight, as Stan's
-    programs have one at least: what comes of them is the prior's."""
-    none = [np.zeros((1, *values.shape[1:])) for values in rows]
-    return [*rows] if rows[0].size else [none[0] + 0.5, *none[1:]]

@@ -75,10 +75,8 @@ def _is_stateful(name: str, options: Options) -> bool:
         return any(options.get(option, True) is True for option in ("center", "scale"))
     if name == "poly":
         return not options.get("raw", False)
-    if name in ("bs", "ns"):
-        knots = "knots" in options or _n_knots(name, options) == 0
-        return "Boundary_knots" not in options or not knots
-    return name == "cut" and not isinstance(options.get("breaks"), list)
+    knots = "knots" in options or _n_knots(name, options) == 0
+    return name in ("bs", "ns") and not ("Boundary_knots" in options and knots)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,24 +254,13 @@ def _ns(x: FloatArray, options: Options, state: State) -> FloatArray:
 
 
 def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
-    """The interval that each value lies in; code -1 for none."""
-    if not state:
-        breaks = options.get("breaks", [])
-        if isinstance(breaks, int):
-            low, high = float(x.min()), float(x.max())
-            _check_varies("cut", low < high)
-            inner, beyond = np.linspace(low, high, breaks + 1)[1:-1], (high - low) / 1000
-            breaks = [low - beyond, *inner.tolist(), high + beyond]
-        if not breaks:
-            raise InvalidInput("cut() must have breaks")
-        state["breaks"] = sorted(float(edge) for edge in breaks)
-    edges, right = np.asarray(state["breaks"]), options.get("right", True)
-    place = np.searchsorted(edges, x, side="left" if right else "right") - 1
-    if options.get("include_lowest", False):
-        place = np.where(x == edges[0 if right else -1], 0 if right else edges.size - 2, place)
-    inside = (place >= 0) & (place < edges.size - 1) & ~np.isnan(x)
-    left, close = "(]" if right else "[)"
-    names = [f"{left}{a:.15g},{b:.15g}{close}" for a, b in pairwise(state["breaks"])]
+    """The interval between breaks that each value lies in, as R's cut names them; -1 for none."""
+    edges = sorted(float(edge) for edge in options.get("breaks", []))
+    if not edges:
+        raise InvalidInput("cut() must have breaks")
+    place = np.searchsorted(edges, x, side="left") - 1
+    inside = (place >= 0) & (place < len(edges) - 1) & ~np.isnan(x)
+    names = [f"({a:.15g},{b:.15g}]" for a, b in pairwise(edges)]
     return categories(np.where(inside, place, -1), names)
 
 

@@ -11,7 +11,7 @@ Refusals name rows, never values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -117,10 +117,16 @@ def read_design(
     their rank is that of all. With `any_rank` the columns may be combinations of others, or all
     zero: a proper prior on each coefficient makes up for it. With
     `one_value` the outcome may be the same for all records."""
-    _check_table(df)
+    check_table(df)
     parsed = parse_formula(formula, df)
     values = df[parsed.outcome] if at is None else df[parsed.outcome].iloc[at]
-    y = _outcome(values, parsed.outcome, numbers_of or _numbers)
+    if values.isna().any():
+        label = first_row(values.index, values.isna().to_numpy())
+        raise InvalidInput(
+            f"outcome {parsed.outcome!r} must not be missing: {label} is; "
+            "drop or impute such rows before synthesis, or give the model missing=True"
+        )
+    y = (numbers_of or _numbers)(values, parsed.outcome)
     if at is None and not one_value and np.ptp(y) == 0:
         raise InvalidInput(
             f"outcome {parsed.outcome!r} must vary: all {y.size} records have the same value"
@@ -136,14 +142,8 @@ def read_design(
     )  # fmt: skip
 
 
-def check_formulas(df: Any, formulas: Iterable[str]) -> None:
-    """Refuse a table or formulas that `read_design` would refuse by names alone."""
-    _check_table(df)
-    for formula in formulas:
-        parse_formula(formula, df)
-
-
-def _check_table(df: Any) -> None:
+def check_table(df: Any) -> None:
+    """Raise InvalidInput for what is no table of two records or more with names."""
     if not isinstance(df, pd.DataFrame):
         raise not_a_frame(df)
     if df.shape[1] == 0 or len(df) == 0:
@@ -151,18 +151,6 @@ def _check_table(df: Any) -> None:
     if len(df) < 2:
         raise InvalidInput("data must have at least 2 records: found 1")
     check_names(df.columns, df.index.names)
-
-
-def _outcome(
-    values: pd.Series, name: str, numbers_of: Callable[[pd.Series, str], FloatArray]
-) -> FloatArray:
-    if values.isna().any():
-        label = first_row(values.index, values.isna().to_numpy())
-        raise InvalidInput(
-            f"outcome {name!r} must not be missing: {label} is; "
-            "drop or impute such rows before synthesis, or give the model missing=True"
-        )
-    return numbers_of(values, name)
 
 
 def _numbers(values: pd.Series, name: str) -> FloatArray:
@@ -211,6 +199,10 @@ def _code_table(
     present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
     coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
     matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
+    terms = [part.term for part in spec.structure for _ in part.columns]
+    for column, term in enumerate(terms):  # 0 where a factor is missing
+        for text in {factor.expr for factor in term.factors} & present.keys():
+            matrix.X[~present[text], column] = 0.0
     finite = np.isfinite(matrix.X)
     if not finite.all():  # a product of finite numbers
         row, column = np.argwhere(~finite)[0]
@@ -219,7 +211,6 @@ def _code_table(
     if (wrong := ~np.isfinite(matrix.offset)).any():  # a sum of finite numbers
         label = first_row(df.index, wrong)
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
-    _zero_where_missing(matrix, spec, present)
     indicated = coding.indicated if coding else _independent_indicators(matrix.X, df[missing])
     return _with_indicators(matrix, df, indicated), Coding(
         formula=formula, state=state, spec=spec, missing=tuple(missing), indicated=indicated
@@ -269,15 +260,6 @@ def _factor_values(factor: Factor, df: pd.DataFrame, state: State, present: Bool
     return values
 
 
-def _zero_where_missing(matrix: Matrix, spec: Any, present: Mapping[str, BoolArray]) -> None:
-    """Set the columns of a term to 0 in rows where one of its factors is not `present` (n,)."""
-    terms = [part.term for part in spec.structure for _ in part.columns]
-    for column, term in enumerate(terms):
-        for factor in term.factors:
-            if factor.expr in present:
-                matrix.X[~present[factor.expr], column] = 0.0
-
-
 def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, ...]:
     """Columns whose indicator of missing values is no combination of X and of those before it."""
     kept = []
@@ -290,16 +272,11 @@ def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, 
     return tuple(kept)
 
 
-def indicator_name(predictor: str) -> str:
-    """Name of the column that is 1 where a predictor is missing."""
-    return f"is.na({predictor})"
-
-
 def _with_indicators(matrix: Matrix, df: pd.DataFrame, predictors: Sequence[str]) -> Matrix:
     """The matrix with the indicators of these predictors behind it."""
     if not predictors:
         return matrix
-    names = tuple(map(indicator_name, predictors))
+    names = tuple(f"is.na({predictor})" for predictor in predictors)
     missing = df[[*predictors]].isna().to_numpy(dtype=np.float64)
     return replace(
         matrix,

@@ -12,7 +12,6 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "poly": ("x", "degree", "raw"),
     "ns": ("x", "df", "knots", "intercept", "Boundary_knots"),
     "bs": ("x", "df", "knots", "degree", "intercept", "Boundary_knots"),
-    "cut": ("x", "breaks", "include_lowest", "right"),
+    "cut": ("x", "breaks"),
     "offset": ("x",),
     "days": ("x",),
     **dict.fromkeys(ELEMENTWISE, ("x",)),
@@ -78,10 +77,10 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "knots": ("c(...) of numbers", lambda v: _number(v) or _vector(v, int, float)),
     "Boundary_knots": ("c(...) of two numbers, the smaller one first",
                        lambda v: _vector(v, int, float) and len(v) == 2 and v[0] < v[1]),
-    "breaks": ("a whole number from 2 to 200, or c(...) of different numbers", lambda v: (
-        _whole(v, 2, 200) or (_vector(v, int, float) and 1 < len({*v}) == len(v)))),
+    "breaks": ("c(...) of different numbers",
+               lambda v: _vector(v, int, float) and 1 < len({*v}) == len(v)),
     "base": ("a number above 0, not 1", lambda v: _number(v) and v > 0 and v != 1),
-    **dict.fromkeys(("raw", "intercept", "right", "include_lowest"), _FLAG),
+    **dict.fromkeys(("raw", "intercept"), _FLAG),
 }  # fmt: skip
 """Of each option what it must be, written out, never computed from a column."""
 _INSTEAD: Mapping[str, str] = {
@@ -96,7 +95,7 @@ _LITERAL = "literal"  # how formulaic marks the intercept
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
 _CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _CHARACTER = re.compile(r"[&@!%|${\\](?!=)")
-_DOTTED = re.compile(r"\b(include|Boundary)\.(lowest|knots)\b")
+_BACKTICKS = "names with spaces, or that begin with a digit, stand in backticks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,11 +112,6 @@ class Factor:
         """Calls in it, by the name of the function."""
         nodes = ast.walk(self.tree)
         return {function_of(node): node for node in nodes if isinstance(node, ast.Call)}
-
-    @property
-    def is_offset(self) -> bool:
-        """True if the factor is added to the linear predictor as it is, without a coefficient."""
-        return "offset" in self.calls
 
     @property
     def contrasts(self) -> str | None:
@@ -170,23 +164,23 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
     if outcome not in columns:
         raise InvalidInput(
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
-            f"found {', '.join(columns[:20])}{_backticks(formula, columns)}"
+            f"found {', '.join(columns[:20])}; {_BACKTICKS}"
         )
-    _check_text(formula, _bare(right), columns)
+    _check_text(formula, _bare(right))
     terms = list[tuple[Factor, ...]]()
     for term in _terms(formula, right, columns, outcome):
         factors = [f for f in term.factors if f.eval_method.value != _LITERAL]
         terms.append(tuple(_factor(formula, f, columns) for f in factors))
-    offsets = [f for term in terms for f in term if f.is_offset]
-    if any(len(term) > 1 and any(f.is_offset for f in term) for term in terms):
+    of_offset = [term for term in terms if any("offset" in factor.calls for factor in term)]
+    offsets, terms = sum(of_offset, ()), [term for term in terms if term not in of_offset]
+    if len(offsets) > len(of_offset):
         raise InvalidInput(
             f"formula {formula!r} must have offset() as a term of its own: it is multiplied by "
             "another term"
         )
-    terms = [term for term in terms if not any(f.is_offset for f in term)]
     if not terms:
         raise InvalidInput(f"formula {formula!r} must have a term beside offset(): an intercept")
-    parsed = Formula(text=formula, outcome=outcome, terms=tuple(terms), offsets=tuple(offsets))
+    parsed = Formula(text=formula, outcome=outcome, terms=tuple(terms), offsets=offsets)
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -197,22 +191,6 @@ def sides_of(formula: str) -> tuple[str, str]:
     backticks hold."""
     left = len(_bare(formula).partition("~")[0])
     return formula[:left].strip().strip("`"), formula[left + 1 :].strip()
-
-
-def divided(formula: str, units: Mapping[str, float]) -> str:
-    """The formula with columns that are terms by themselves in these units."""
-    right = sides_of(formula)[1]
-    bare, depth, ends = _bare(right), 0, [-1]
-    for place, character in enumerate(bare):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and character == "+":
-            ends.append(place)
-    terms = [right[a + 1 : b].strip() for a, b in pairwise([*ends, len(right)])]
-    scaled = [
-        f"I({term} / {units[term.strip('`')]:.12g})" if term.strip("`") in units else term
-        for term in terms
-    ]
-    return formula.rstrip().removesuffix(right) + " + ".join(scaled)
 
 
 def syntax_of(text: str) -> tuple[ast.expr, dict[str, str]]:
@@ -234,16 +212,7 @@ def _bare(text: str) -> str:
     return _QUOTED.sub(lambda quoted: " " * len(quoted.group()), text)
 
 
-def _backticks(formula: str, columns: Sequence[str]) -> str:
-    """How to write a name that the formula has outside of backticks, and must have within."""
-    text = re.sub("`[^`]*`", " ", formula)
-    odd = [name for name in columns if not name.isidentifier()]
-    meant = [name for name in odd if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text)]
-    shown = ", ".join(f"`{name}`" for name in meant)
-    return f"; write names like these in backticks: {shown}" if meant else ""
-
-
-def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
+def _check_text(formula: str, text: str) -> None:
     """Refuse, in one line, characters and functions that are not listed, and offsets that are
     subtracted."""
     if odd := _CHARACTER.search(text):
@@ -255,8 +224,7 @@ def _check_text(formula: str, text: str, columns: Sequence[str]) -> None:
                 f"it is not among {', '.join(sorted(FUNCTIONS))}{did_you_mean(name, FUNCTIONS)}; "
                 "make a column of it"
             )
-            meant = _backticks(formula, columns).removeprefix("; ")
-            raise InvalidInput(f"formula {formula!r} must not call {name}(): {meant or instead}")
+            raise InvalidInput(f"formula {formula!r} must not call {name}(): {instead}")
     if re.search(r"-\s*offset\s*\(", text):
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
 
@@ -266,7 +234,7 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
     tightly, is Python's ``**``."""
     import formulaic
 
-    text = _DOTTED.sub(r"\1_\2", right)
+    text = right.replace("Boundary.knots", "Boundary_knots")
     text = "".join("**" if b == "^" else c for b, c in zip(_bare(text), text, strict=True))
     try:
         others = [name for name in columns if name != outcome]
@@ -278,8 +246,7 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
             reason = "a bracket is not closed"
         elif re.search("operator '[<>=]'", reason):
             reason = "write comparisons within I(), such as I(x > 3)"
-        meant = _backticks(formula, columns)
-        raise InvalidInput(f"formula {formula!r} does not parse: {reason}{meant}") from None
+        raise InvalidInput(f"formula {formula!r} does not parse: {reason}; {_BACKTICKS}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
         raise InvalidInput(f"formula {formula!r} must have one right-hand side with a term")
     for factor in (factor for term in terms for factor in term.factors):

@@ -23,8 +23,6 @@ FORMULAS = [
     "y ~ bs(x, df = 6, intercept = TRUE) - 1", "y ~ ns(x, 3)", "y ~ ns(x, df = 1)",
     "y ~ ns(x, knots = c(30, 50)) + g", "y ~ ns(x, knots = c(30, 50), Boundary.knots = c(25, 60))",
     "y ~ ns(x, df = 4, intercept = TRUE) - 1", "y ~ ns(x, 3):g", "y ~ cut(x, c(0, 30, 50, 100))",
-    "y ~ cut(x, breaks = c(18, 30, 50, 79), include.lowest = TRUE)",
-    "y ~ cut(x, c(0, 30, 50, 100), right = FALSE) * z", "y ~ cut(x, 4)",
     "y ~ `odd name` + log(`odd name` + 1)", "y ~ dotted.name + sqrt(dotted.name)", "y ~ offset(z)",
     "y ~ x + offset(log(z))", "y ~ g * x + offset(I(z^2 / 3))",
     "y ~ offset(log(z)) + h + offset(x / 10)", "y ~ 0 + h + offset(scale(x)) - 1",
