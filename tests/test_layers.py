@@ -16,8 +16,8 @@ ROOT = Path(ph.__file__).parent
 MOST_LINES = {
     "core": 650, "rbridge": 600, "running": 450, "privacy": 2950, "arrays": 150, "measures": 2900,
     "primitives": 1050, "engines": 1700, "models": 6950, "sources": 850, "fitting": 1350,
-    "releases": 1950, "mechanisms": 6700, "tables": 2250, "masking": 2600, "studies": 4050,
-    "reports": 2550, "validation": 1450, "cli": 2400,
+    "releases": 1750, "mechanisms": 6700, "tables": 2250, "masking": 2600, "studies": 4050,
+    "reports": 2500, "validation": 1450, "cli": 2300,
 }  # fmt: skip
 """Rooms from the ground up: each imports only those named before it; CONTRIBUTING.md says what for.
 A cap is lowered as its room shrinks, never raised without another that falls by as much."""
@@ -122,7 +122,7 @@ def test_rooms_modules_and_functions_keep_to_their_size() -> None:
 
 def test_the_front_is_no_way_up() -> None:
     """It knows every room, so that it could hide an import of any: the pages that a release writes
-    for its owner, and its figure, are all that a room below takes through it."""
+    for its owner are all that a room below takes through it."""
     attributes = {
         (ast.unparse(node), _room(name))
         for name, tree in TREES.items()
@@ -134,9 +134,7 @@ def test_the_front_is_no_way_up() -> None:
         (name, room) for front, above, name, room in taken
         if front == "pyhybrid" and ROOMS.index(above) > ROOMS.index(room)
     }  # fmt: skip
-    assert upward == {
-        ("release_pages", "releases"), ("plot_release", "releases"), ("masked_pages", "masking"),
-    }  # fmt: skip
+    assert upward == {("release_pages", "releases"), ("masked_pages", "masking")}
 
 
 def test_heavy_libraries_have_one_importer_and_the_array_core_none() -> None:

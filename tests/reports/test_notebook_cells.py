@@ -18,7 +18,7 @@ CELLS = [
     "    df, n_synthetic=1, seed=1, on_not_converged='warn', **asked)",
     "release",
     "release.charge",
-    "release.plot()",
+    "ph.reports.plot_release(release)",
     "release.fit.draws.to_inference_data()",
     "from pyhybrid.core import html\n"
     "html._PATIENCE, html._EVERY = 0, 60\n"
