@@ -224,7 +224,7 @@ def cards_of(
         figure = by_column.small_figure(data[column], sets, large=alone)
         shown = measures if alone else measures[:few]
         cards.append(page.Card(
-            name=column, place=list(data.columns).index(column), word=verdicts.worst_word(measures),
+            name=column, word=verdicts.worst_word(measures),
             picture=page.picture_of(figure, alt=page.sentence("at a glance", "alt", column=column)),
             values=[(m.label, page.Marked(text=m.text, word=m.word)) for m in shown],
         ))  # fmt: skip
