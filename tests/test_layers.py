@@ -17,7 +17,7 @@ MOST_LINES = {
     "core": 650, "rbridge": 600, "running": 450, "privacy": 2950, "arrays": 150, "measures": 2900,
     "primitives": 1050, "engines": 1700, "models": 6950, "sources": 850, "fitting": 1350,
     "releases": 1750, "mechanisms": 6700, "tables": 2250, "masking": 2600, "studies": 4050,
-    "reports": 2500, "validation": 1450, "cli": 2300,
+    "reports": 2450, "validation": 1450, "cli": 2300,
 }  # fmt: skip
 """Rooms from the ground up: each imports only those named before it; CONTRIBUTING.md says what for.
 A cap is lowered as its room shrinks, never raised without another that falls by as much."""
