@@ -117,24 +117,20 @@ def run(arguments: Sequence[str]) -> int:
         if explain is None:
             raise
         context = getattr(error, "ctx", None)
-        raise InvalidInput(_with_example(explain(), arguments, context)) from None
+        raise InvalidInput(_with_example(explain(), context)) from None
     if result == 130:  # typer's way to say that it caught Ctrl-C
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
-def _with_example(message: str, arguments: Sequence[str], context: Any) -> str:
+def _with_example(message: str, context: Any) -> str:
     """A usage error with a call of the same command that is right."""
     said = " ".join(message.split()).rstrip(".") or "a command must be given"
-    name = next((word for word in arguments if word in COMMANDS), None)
-    if name is None:
-        from pyhybrid.core.checks import did_you_mean  # imports numpy, which help texts do not need
-
-        meant = did_you_mean(next(iter(arguments), ""), COMMANDS)
-        return f"{said}{meant}; pyhybrid --help lists the commands"
-    full = context.command_path.removeprefix("pyhybrid ") if context else name
-    example = help_texts(full)["example"]
-    return f"{said}; a right call: pyhybrid {full} {example} (pyhybrid {full} --help)"
+    name = context.command_path.partition(" ")[2] if context else ""
+    if not name:
+        return f"{said}; pyhybrid --help lists the commands"
+    example = help_texts(name).get("example", "--help")
+    return f"{said}; a right call: pyhybrid {name} {example} (pyhybrid {name} --help)"
 
 
 @app.callback(invoke_without_command=True)

@@ -39,16 +39,8 @@ def calibrate(
         chosen = opt.default_model(formula, source.frame, of_reference=True)
     reference = source.read_as(forms_of(chosen, source.frame)).frame
     bound = chosen.bind(reference)
-    if any(text.startswith("levels of") for text in bound.data_dependent):
-        raise InvalidInput(
-            "a calibration is for strict releases, which need declared levels: give "
-            f"--model {model}:levels=a+b+c, or no --model, which takes those of the reference"
-        )
     if not (bound.decimals_given or bound.data_dependent):  # of which calibrate speaks
-        raise InvalidInput(
-            "a calibration is for strict releases, which need declared decimals: give "
-            f"--model NAME:decimals={bound.decimals or 0}, or the number that is right"
-        )
+        raise InvalidInput("a strict release needs declared decimals: --model NAME:decimals=0")
     with progress_bars() as progress:
         frozen = calibration.calibrate(
             chosen, reference, epsilon=epsilon, relation=relation, region=region, scale=scale,

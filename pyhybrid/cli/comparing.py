@@ -11,7 +11,6 @@ from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, note, progress_bars, show
 from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, read_table
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
@@ -102,14 +101,8 @@ def curve(
     overwrite: bool = False,
 ) -> None:
     """Fit every pair of (scale, shift), and write a table, a figure and a report."""
-    grid: list[list[float]] = []
-    for name, text in (("--scales", scales), ("--shifts", shifts)):
-        try:
-            grid.append([float(part) for part in text.split(",")])
-        except ValueError:
-            raise InvalidInput(
-                f"{name} must be numbers with commas between: found {text!r}"
-            ) from None
+    grid = [[opt.converted(part, float, name) for part in text.split(",")]
+            for name, text in (("--scales", scales), ("--shifts", shifts))]  # fmt: skip
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
     how, df = opt.fit_options(fit), read_table(data, read=read).frame

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import step_name
@@ -33,42 +32,29 @@ def frame_table(title: str, frame: pd.DataFrame, caption: str | None = None) -> 
 
     style: dict[str, Any] = {"title_justify": "left", "caption_justify": "left", "pad_edge": False}
     table = Table(title=escape(title), caption=caption, box=SIMPLE_HEAD, show_edge=False, **style)
-    for name, kind in zip(frame.columns, frame.dtypes, strict=True):
-        words = kind.kind == "O" or not table.columns
-        table.add_column(str(name).replace("_", " "), justify="left" if words else "right")
-    for row in frame.itertuples(index=False):
-        table.add_row(*(escape(number_text(cell)) for cell in row))
+    rows = [[number_text(cell) for cell in row] for row in frame.itertuples(index=False)]
+    for place, (name, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        head = str(name).replace("_", " ")
+        words = " ".join([head, *(row[place] for row in rows)]).split()
+        left = kind.kind == "O" or not table.columns
+        longest = max(map(cell_len, words), default=1)
+        table.add_column(head, justify="left" if left else "right", min_width=longest)
+    for row in rows:
+        table.add_row(*map(escape, row))
     return table
 
 
 def show(*tables: Table | str) -> None:
-    """Print tables, which fit the width, and lines to standard output, of which a file or a pipe
-    has 80 columns. Lines wrap between words in a terminal, and are whole elsewhere."""
+    """Print tables, as wide as their longest words need, and lines to standard output; a file or a
+    pipe has 80 columns. Lines wrap between words in a terminal, and are whole elsewhere."""
     console = Console(highlight=False)
     for table in tables:
         if isinstance(table, Table):
-            console.print(fitted(table, console.width), crop=False, overflow="ignore")
+            needed = Console(width=10_000).measure(table).minimum
+            wide = Console(highlight=False, width=max(console.width, needed))
+            wide.print(table, crop=False, overflow="ignore")
         else:
             console.print(table, overflow="ignore", soft_wrap=not console.is_terminal)
-
-
-def fitted(table: Table, width: int) -> RenderableType:
-    """The table, or, where that has no room for its longest words, a line for each cell that says
-    something: no word is broken."""
-    for column in table.columns:
-        texts = (Text.from_markup(str(cell)) for cell in (column.header, *column.cells))
-        column.min_width = max(
-            (Text(word).cell_len for text in texts for word in text.plain.split()), default=1
-        )
-    if Console(width=10_000).measure(table).minimum <= width:
-        return table
-    lines: list[RenderableType] = [table.title or ""]
-    for first, *cells in zip(*(column.cells for column in table.columns), strict=True):
-        lines.append(first)
-        for column, cell in zip(table.columns[1:], cells, strict=True):
-            if cell:
-                lines.append(Padding(f"{column.header}: {cell}", (0, 0, 0, 2)))
-    return Group(*lines, table.caption or "")
 
 
 def check_outputs(

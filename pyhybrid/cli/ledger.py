@@ -61,10 +61,6 @@ def open_ledger(
     if path is None:
         return None
     ledger = Ledger(path)
-    if ledger.left == 0:
-        raise BudgetExceeded(
-            f"ledger {path} must have budget left: all of {epsilon_text(ledger.budget)} is spent"
-        )
     if relation != ledger.relation:
         raise InvalidInput(
             f"charges in ledger {path} must be for {ledger.relation} one record: {name} would be "
@@ -77,9 +73,9 @@ def open_ledger(
             f"start a ledger: pyhybrid ledger create --delta {delta:g}"
         )
     added = ledger.kind == STRICT and ledger.delta is None  # at a delta it may cost less
-    if epsilon is not None and epsilon > ledger.left and added:
+    if ledger.left == 0 or (epsilon is not None and epsilon > ledger.left and added):
         raise BudgetExceeded(
-            f"ledger {path} must have budget for this release: it would cost "
-            f"{epsilon_text(epsilon)}, and {epsilon_text(ledger.left)} is left"
+            f"a release must cost at most what is left in ledger {path}, "
+            f"{epsilon_text(ledger.left)} of {epsilon_text(ledger.budget)}"
         )
     return ledger

@@ -156,13 +156,7 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     if inner is not None:
         unit = {key: values[key] for key in ("unit", "design") if key in values}
         values["inner"] = MECHANISMS[check_choice(inner, "inner", MECHANISMS)](model, **unit)
-    try:
-        return cls(model, **values)
-    except InvalidInput as error:
-        if "must be declared" not in str(error):
-            raise
-        how = "levels=A+B" if "levels" in str(error) else "decimals=0"
-        raise InvalidInput(f"{error}; here --model NAME:{how}") from None
+    return cls(model, **values)
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:

@@ -30,11 +30,6 @@ def report(
 
     target = release / _PAGE if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
-    if (release / "public" / "risk_statement.md").is_file():
-        raise InvalidInput(
-            f"{release} must be a release with an epsilon: it is a masked one, whose report only "
-            "pyhybrid mask writes"
-        )
     loaded, frame = Release.load(release), read_table(data, read=read).frame
     write_files({target: release_report(loaded, frame, table=data.name)}, private=True)
     show(f"{target}: the report, confidential")

@@ -178,11 +178,6 @@ def _release_table(request: Request) -> None:
     after = [] if request.types is None else read_after(request.types)
     source = read_table(request.data, unsaid=types, read=request.read)
     delta = request.delta_for(len(source.frame))
-    if delta is None and request.delta is None:
-        note(
-            "the ledger has no delta: the release has pure epsilon and Laplace noise; with a delta "
-            "it would have Gaussian noise, which is smaller for many columns"
-        )
     relation = settings.get("relation", "remove")
     ledger = open_ledger(request.ledger, NoisyMarginals.__name__, relation, delta, request.epsilon)
     cells, frame = kinds_of(types), None
@@ -292,7 +287,6 @@ def _release_by_scores(request: Request) -> None:
         steps = [step.from_reference(like) for step in steps]
     decisions, exposed = request.decided(df), exposed_columns(public, ())
     if declared:
-        _check_predictors(df, steps, {*decisions.drop, *decisions.ids})
         check_decided(exposed, decisions, map(str, df.columns), outcomes)
     if request.unit is None:
         _note_persons(public)
@@ -355,19 +349,6 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
         )
         for formula, model, text in asked
     ]  # fmt: skip
-
-
-def _check_predictors(df: pd.DataFrame, steps: Sequence[ClippedScores], hidden: set[str]) -> None:
-    """Refuse predictors that are not published as they are. No outcome is looked at."""
-    for step in steps:
-        read = parse_formula(step.model.formula, df).predictors
-        for name in (*read, *(c for names in step.reads().values() for c in names)):
-            if name in hidden and name != step.unit:
-                raise InvalidInput(
-                    f"{name!r} is read by the formula and must be published as it is: synthetic "
-                    "values are drawn given it, which no epsilon covers; leave it out of the "
-                    "formula, or publish it"
-                )
 
 
 def _note_widths(step: ClippedScores, df: pd.DataFrame) -> None:
@@ -480,16 +461,8 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
             parts.append((wanted, formula))
         else:
             raise InvalidInput(f"--mechanism {wanted.name} fits no model: give no --model")
-
-    def built(delta: float | None) -> Mechanism:
-        steps = [opt.build_mechanism(*part, unit=request.unit, delta=delta) for part in parts]
-        return steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
-
-    mechanism = built(request.delta)
-    delta = mechanism.delta_of_charge
-    if request.delta is None and request.ledger is None and delta and delta * len(df) >= 1:
-        mechanism = built(default_delta(len(df)))
-    return mechanism
+    steps = [opt.build_mechanism(*part, unit=request.unit, delta=request.delta) for part in parts]
+    return steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
 
 
 def _with_epsilon(wanted: Named, request: Request) -> Named:
@@ -530,13 +503,10 @@ def _release_within(
 
 
 def _check_columns(df: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
-    """Columns that need a decision are named, and refused without one, before any fit."""
+    """Columns that need a decision are refused without one, before any fit."""
     replaced = mechanism.synthesizes
     if not set(replaced) <= set(df.columns):
         return  # what is wrong is said when the model is bound
     reasons = {**exposed_columns(df, replaced), **mechanism.undecided}
     exposed = {name: reason for name, reason in reasons.items() if name in df.columns}
     check_decided(exposed, decisions, map(str, df.columns), replaced)
-    for name, reason in exposed.items():
-        if name in decisions.keep:
-            note(f"--keep {name}: it is published unchanged, although {reason}")

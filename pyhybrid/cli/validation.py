@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from pyhybrid.cli.options import fit_options, model_for, read_table
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.engines import AUTOMATIC, ENGINES, Engine, SamplerSettings, engine_by_name
 from pyhybrid.models import Poisson
-from pyhybrid.rbridge import r_code, r_status
+from pyhybrid.rbridge import r_code
 from pyhybrid.running.files import check_new_file
 from pyhybrid.validation.comparison import UNITS
 
@@ -100,8 +98,6 @@ def show_agreement(result: validation.Validation, out: Path | None) -> None:
         )
 
 
-_PACKAGES = ("pyhybrid", "numpy", "scipy", "pandas", "formulaic", "stanli", "cmdstanpy", "arviz",
-             "rpy2", "opendp")  # fmt: skip
 _WORKS, _MISSING = "works", "missing"
 
 
@@ -114,10 +110,8 @@ def doctor(*, all: bool = False) -> int:
             rows.append(_examined(engine_by_name(name), fit=all or name in AUTOMATIC))
             progress(f"trying {name}", 1, 1)
     able = [name for name, state, *_ in rows if state == _WORKS]
-    rows += [*_r_rows(), *map(_package_row, _PACKAGES)]
     result = pd.DataFrame(rows, columns=["", "state", "version, or what is missing", "fix"])
-    show(frame_table("What is here", result.drop(columns="fix")))
-    show(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+    show(frame_table(f"Engines of pyhybrid {pyhybrid.__version__}", result.drop(columns="fix")))
     for remedy, group in result[result["fix"] != ""].groupby("fix", sort=False):
         show(f"fix {', '.join(group[''])}: {escape(str(remedy))}")
     automatic = [name for name in able if name in AUTOMATIC]
@@ -128,10 +122,7 @@ def doctor(*, all: bool = False) -> int:
     return 0
 
 
-_Row = tuple[str, str, str, str]
-
-
-def _examined(engine: Engine, *, fit: bool) -> _Row:
+def _examined(engine: Engine, *, fit: bool) -> tuple[str, str, str, str]:
     """Name, state, version or cause, and remedy of an engine; one that says it can run fits a small
     model if it is to `fit`."""
     status = engine.status()
@@ -151,24 +142,3 @@ def _examined(engine: Engine, *, fit: bool) -> _Row:
         return engine.name, "fails", f"{status.version} is there but fails: {error}", status.remedy
     seconds = f"small fit in {draws.provenance.seconds:.2f} s"
     return engine.name, _WORKS, f"{status.version}, {seconds}", ""
-
-
-def _r_rows() -> list[_Row]:
-    """R, and the R package that `library(pyhybrid)` loads; Python does without."""
-    r, name, own = r_status(), "R package pyhybrid", pyhybrid.__version__
-    about = f"R {r.r_version}, rstan {r.rstan_version or 'missing'}"
-    rows = [("R through rpy2", _WORKS, about, "") if r.available
-            else ("R through rpy2", _MISSING, r.cause, r.remedy)]  # fmt: skip
-    if not r.package_version:
-        return [*rows, (name, _MISSING, "not installed; Python does without", "")]
-    if r.package_version != own:
-        remedy = f"R CMD INSTALL on a checkout of pyhybrid {own}"
-        return [*rows, (name, "another version", f"{r.package_version}, and this is {own}", remedy)]
-    return [*rows, (name, _WORKS, own, "")]
-
-
-def _package_row(name: str) -> _Row:
-    try:
-        return name, _WORKS, metadata.version(name), ""
-    except metadata.PackageNotFoundError:
-        return name, _MISSING, "not installed", f"pip install {name}"

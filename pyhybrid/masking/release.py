@@ -51,6 +51,7 @@ from pyhybrid.releases.folder import (
     write_private,
     write_tables,
 )
+from pyhybrid.releases.statement import decided_sentences
 from pyhybrid.releases.words import environment, in_one_line
 from pyhybrid.running.files import folder_aside, whole_only
 
@@ -201,9 +202,8 @@ class MaskedRelease:
         pages = pyhybrid.reports.masked_pages(self) if report else {}
         sets = with_drawn_levels(self.synthetic, self.keys)
         sets = decided_tables(sets, decisions, self.entropy)
-        words = "\n".join(
-            [self.statement.text, *(f"- {sentence}" for sentence in decisions.sentences)]
-        )
+        decided = (f"- {sentence}" for sentence in decided_sentences(decisions))
+        words = "\n".join([self.statement.text, *decided])
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
             public, confidential = aside / "public", aside / "confidential"
             public.mkdir(mode=0o755)

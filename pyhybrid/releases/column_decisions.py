@@ -9,7 +9,7 @@ them (`keep` publishes them as they are).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from pyhybrid.core.checks import did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.releases.words import in_one_line
 
 _MOST_NAMED = 10
 
@@ -40,27 +39,15 @@ class Decisions:
 
     def with_these(self, other: Decisions) -> Decisions:
         """Both, each name once."""
-        return Decisions(
-            **{
-                name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name))))
-                for name in ("drop", "keep", "ids")
-            }
+        drop, keep, ids = (
+            tuple(dict.fromkeys(names))
+            for names in (self.drop + other.drop, self.keep + other.keep, self.ids + other.ids)
         )
+        return Decisions(drop=drop, keep=keep, ids=ids)
 
     def as_dict(self) -> dict[str, list[str]]:
         """As JSON; empty if nothing was decided."""
-        fields = {"drop": self.drop, "keep": self.keep, "ids": self.ids}
-        return {name: list(columns) for name, columns in fields.items() if columns}
-
-    @property
-    def sentences(self) -> list[str]:
-        """What a reader of the released table must know."""
-        said = (
-            ("Columns left out of the released table: {}.", self.drop),
-            ("Values replaced by numbers in random order, equal ones by equal numbers: {}.",
-             self.ids),
-        )  # fmt: skip
-        return [text.format(in_one_line(*columns)) for text, columns in said if columns]
+        return {name: list(columns) for name, columns in asdict(self).items() if columns}
 
 
 def check_decided(

@@ -53,23 +53,16 @@ class Estimates:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
-        return {
-            "names": list(self.names),
-            "values": self.values.tolist(),
-            "covariance": self.covariance.tolist(),
-            "covariance_without_noise": self.covariance_without_noise.tolist(),
-        }
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Estimates:
         """Inverse of `as_dict`."""
-        try:
-            arrays = {name: np.array(fields[name], dtype=np.float64) for name in (
-                "values", "covariance", "covariance_without_noise"
-            )}  # fmt: skip
-            return cls(names=tuple(str(name) for name in fields["names"]), **arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"not the estimates of a release: {error}") from None
+        names, *arrays = ("names", "values", "covariance", "covariance_without_noise")
+        return cls(
+            names=tuple(str(name) for name in fields[names]),
+            **{name: np.array(fields[name], dtype=np.float64) for name in arrays},
+        )
 
 
 def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:

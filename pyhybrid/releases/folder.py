@@ -16,11 +16,10 @@ public/synthetic_1/part-00001...     in place of a table: parts of one that was 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -53,23 +52,16 @@ _VERSION = 2
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
     """`table` as it may be written: without levels that no row has, notes (`attrs`), fill values
     and axis names, which records not in it would explain. All levels of `declared` columns stay."""
-    changed: dict[Any, Any] = {}
-    for name in table.columns:
-        column = table[name]
-        levels_stay = str(name) in declared and not isinstance(column.dtype, pd.SparseDtype)
-        if _says_more(column.dtype) and not levels_stay:
-            changed[name] = _in_use(column)
-    whole = with_columns(table, changed)
-    whole.attrs = {}
-    whole.columns.names = [None] * whole.columns.nlevels
-    if isinstance(whole.index, pd.MultiIndex):
-        levels = [
-            _index_in_use(whole.index.get_level_values(k)) for k in range(whole.index.nlevels)
-        ]
-        whole.index = pd.MultiIndex.from_arrays(levels, names=whole.index.names)
-    else:
-        whole.index = _index_in_use(whole.index)
-    return whole
+    kept = [name for name in table if str(name) in declared and not _is_sparse(table[name])]
+    written = with_columns(table, {n: _in_use(table[n]) for n in table.columns.drop(kept)})
+    written.attrs = {}
+    written.columns.names = [None] * written.columns.nlevels
+    index = written.index
+    levels = [pd.Index(_in_use(level.to_series())) for level in map(
+        index.get_level_values, range(index.nlevels))]  # fmt: skip
+    several = len(levels) > 1
+    written.index = pd.MultiIndex.from_arrays(levels, names=index.names) if several else levels[0]
+    return written
 
 
 def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) -> list[Any]:
@@ -85,24 +77,20 @@ def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) 
     return leveled
 
 
-def _says_more(dtype: Any) -> bool:
-    """True for dtypes that hold more than the values: levels, dictionaries, a fill value."""
-    dictionary = isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary")
-    return dictionary or isinstance(dtype, (pd.CategoricalDtype, pd.SparseDtype))
+def _is_sparse(values: pd.Series) -> bool:
+    return isinstance(values.dtype, pd.SparseDtype)
 
 
 def _in_use(values: pd.Series) -> pd.Series:
-    dtype = values.dtype
+    """The values in a dtype that holds no more than them."""
+    dtype: Any = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return values.cat.remove_unused_categories()
-    if isinstance(dtype, pd.SparseDtype):
-        dense: pd.Series = values.sparse.to_dense()  # type: ignore[attr-defined]
-        return dense
-    return values.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))  # type: ignore[union-attr]
-
-
-def _index_in_use(index: pd.Index) -> pd.Index:
-    return pd.Index(_in_use(index.to_series())) if _says_more(index.dtype) else index
+    if _is_sparse(values):
+        return pd.Series(values.sparse.to_dense())  # type: ignore[attr-defined]
+    if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
+        return values.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
+    return values
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -110,48 +98,24 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    with _of_a_release(path, "it is no JSON"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(content, dict):
-        raise InvalidInput(f"{path} must be a file of a saved release: it holds no object")
-    return content
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """A list of names in a saved record."""
-    names = tuple(fields[name])
-    if not all(isinstance(entry, str) for entry in names):
-        raise TypeError(name)
-    return names
+    return tuple(str(entry) for entry in fields[name])
 
 
 def read_diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
     if fields is None:
         return None
     problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
-    numbers = {n: v for n, v in fields.items() if n not in ("problems", "rule", "worst")}
-    for name, value in (numbers | asdict(rule)).items():
-        if not isinstance(value, (int, float)) and (name, value) != ("n_elsewhere", None):
-            raise TypeError(name)
-    return Diagnostics(problems=problems, rule=rule, worst=str(fields["worst"]), **numbers)
+    return Diagnostics(**{**fields, "problems": problems, "rule": rule})
 
 
 def read_records(path: Path) -> pd.DataFrame:
     """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
-    with _of_a_release(path, "it is no table"):
-        return pd.read_csv(path, dtype=str)
-
-
-@contextlib.contextmanager
-def _of_a_release(path: Path, otherwise: str) -> Iterator[None]:
-    """What a file is that cannot be read; its own message can quote values."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or "damaged"
-        raise InvalidInput(f"{path} must be a file of a saved release: {reason}") from None
-    except ValueError:
-        raise InvalidInput(f"{path} must be a file of a saved release: {otherwise}") from None
+    return pd.read_csv(path, dtype=str)
 
 
 def table_schema(
@@ -197,30 +161,20 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         ) from None
 
 
-def read_released(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
-    try:
-        if path.suffix == ".parquet":
-            return pd.read_parquet(path)
-        text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or 'damaged'}") from None
-    except ValueError:  # its text can quote values
-        raise InvalidInput(f"{path} cannot be read: it is no table as it was saved") from None
-    entries = [*schema["index"], *schema["columns"]]
-    if text.shape[1] != len(entries):
-        raise InvalidInput(f"{path} must have {len(entries)} columns: found {text.shape[1]}")
-    typed = [_typed(text.iloc[:, place], entry) for place, entry in enumerate(entries)]
-    levels = len(schema["index"])
+def _read_table(path: Path, schema: Mapping[str, Any]) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    text = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""])
+    entries, levels = [*schema["index"], *schema["columns"]], len(schema["index"])
+    columns = (text.iloc[:, place] for place in range(text.shape[1]))
+    typed = [_typed(*pair) for pair in zip(columns, entries, strict=True)]
     table = pd.concat(typed[levels:], axis=1)
     table.columns = pd.Index([entry["name"] for entry in schema["columns"]])
-    if levels:
-        arrays = [level.array for level in typed[:levels]]
-        names = schema["index_names"]
-        table.index = (
-            pd.Index(arrays[0], name=names[0])
-            if levels == 1
-            else pd.MultiIndex.from_arrays(arrays, names=names)
-        )
+    arrays, names = [level.array for level in typed[:levels]], schema["index_names"]
+    if levels == 1:
+        table.index = pd.Index(arrays[0], name=names[0])
+    elif levels:
+        table.index = pd.MultiIndex.from_arrays(arrays, names=names)
     return table
 
 
@@ -262,7 +216,7 @@ def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
             pd.concat([pd.read_parquet(part) for part in of_set], ignore_index=True)
             for of_set in parts
         ]
-    return [read_released(Path(f"{name}.{schema['file_format']}"), schema) for name in names]
+    return [_read_table(Path(f"{name}.{schema['file_format']}"), schema) for name in names]
 
 
 def write_private(
@@ -311,36 +265,29 @@ def save_release(
         if record.charge.kind != STRICT:  # whose levels are declared
             tables = with_drawn_levels(tables, record.synthesized)
         bare = [published(table, record.synthesized) for table in tables]
-        public = aside / "public"
-        public.mkdir(mode=0o755)
-        write_tables(public, bare, file_format, record.synthesized)
-        _write_words(public, record, statement)
-        _write_confidential(aside / "confidential", record, parts, notes, attachments)
+        (aside / "public").mkdir(mode=0o755)
+        write_tables(aside / "public", bare, file_format, record.synthesized)
+        write_beside(
+            aside, record, statement=statement, notes=notes, attachments=attachments, parts=parts
+        )
 
 
-def save_in_parts(
+def write_beside(
     aside: Path,
-    *,
     record: ReleaseRecord,
-    table: pd.DataFrame,
+    *,
     statement: str,
     notes: Mapping[str, Any],
     attachments: Mapping[str, str],
+    parts: Sequence[ReleaseRecord] = (),
 ) -> None:
-    """Write all but the tables of a release whose parts are in the folder `aside`, under
-    `public/synthetic_1/` and so on; `table` has some rows of one."""
+    """Write all of a release but its tables and their schema, which are in the folder `aside`."""
     public = aside / "public"
-    write_json(public / "schema.json", table_schema(table, "parquet", record.synthesized))
-    _write_words(public, record, statement)
-    _write_confidential(aside / "confidential", record, (), notes, attachments)
-
-
-def _write_words(public: Path, record: ReleaseRecord, statement: str) -> None:
-    """What is published beside the tables."""
     (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
     write_json(public / "charge.json", stated_charge(record.charge))
     if record.estimates is not None:
         write_json(public / "estimates.json", record.estimates.as_dict())
+    _write_confidential(aside / "confidential", record, parts, notes, attachments)
 
 
 def read_run(root: Path) -> dict[str, Any]:
@@ -351,8 +298,6 @@ def read_run(root: Path) -> dict[str, Any]:
             f"{root} must hold a release of format {_VERSION}: found {run.get('format')!r}; "
             f"this is pyhybrid {pyhybrid.__version__}"
         )
-    if not isinstance(run["identifier"], str):
-        raise TypeError("identifier")
     return run
 
 

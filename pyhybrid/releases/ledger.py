@@ -25,7 +25,6 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from pyhybrid.core.checks import (
     check_choice,
-    check_finite,
     check_nonnegative,
     check_positive,
 )
@@ -42,7 +41,7 @@ from pyhybrid.privacy.conversions import (
 from pyhybrid.running.files import lock, unlock
 
 _DELTA = 1e-6
-_BEGUN = 0.2  # seconds
+_BEGUN, _WAIT = 0.2, 10.0  # seconds
 _FORMAT = 2
 
 
@@ -55,9 +54,6 @@ class Charged(Protocol):
 
     @property
     def identifier(self) -> str: ...
-
-    def check_charge(self) -> None:
-        """Raise InvalidInput if the charge is not that of all that is released."""
 
 
 @runtime_checkable
@@ -73,23 +69,9 @@ class ChargedTables(Charged, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """One release in a ledger.
-
-    Attributes
-    ----------
-    number : int
-        From 1, in the order of the releases.
-    time : str
-        When it was entered, UTC, ISO 8601.
-    made_by : str
-        Mechanism or primitive.
-    identifier : str
-        Name of the release.
-    charge : mapping
-        The public part of its charge, with what it adds to others (`spent`).
-    made_with : mapping of str to str
-        Digests of seed and settings of tables, under a key of the ledger.
-    """
+    """One release in a ledger: the public part of its charge, with the mechanism or primitive and
+    the time (UTC, ISO 8601). `made_with` are digests of seed and settings of tables, under a key of
+    the ledger; entries are numbered from 1."""
 
     number: int
     time: str
@@ -106,17 +88,14 @@ class LedgerEntry:
 
     @property
     def epsilon(self) -> float:
-        """Nats."""
         return float(self.charge["epsilon"])
 
     @property
     def kind(self) -> str:
-        """As in `pyhybrid.arrays.PrivacyCharge`."""
         return str(self.charge["kind"])
 
     @property
     def relation(self) -> str:
-        """As in `pyhybrid.arrays.PrivacyCharge`."""
         return str(self.charge["relation"])
 
     @property
@@ -149,16 +128,12 @@ class Ledger:
         created. Of a strict ledger, if given: the budget is then of (epsilon, delta), and many
         small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add, and
         charges of Gaussian noise are refused.
-    wait : float, default 10
-        Seconds to wait for another process that uses the file.
 
     Notes
     -----
     A ledger is for one data set, which the owner answers for: other people's data have a ledger of
-    their own; the same people's in another form share it.
-
-    Epsilons add where random numbers are independent. Another mechanism's release that shares its
-    seed with an entry (from one session, or with the same ``seed=``) is refused.
+    their own; the same people's in another form share it. Epsilons add where random numbers are
+    independent: another mechanism's release that shares its seed with an entry is refused.
 
     Raises
     ------
@@ -166,7 +141,7 @@ class Ledger:
         If the file is missing and no budget is given, is damaged, or holds another budget, kind or
         relation than those given.
     SaveFailed
-        If the file is locked for longer than `wait`.
+        If another process has it locked for ten seconds.
 
     Examples
     --------
@@ -184,11 +159,9 @@ class Ledger:
         kind: str | None = None,
         relation: str | None = None,
         delta: float | None = None,
-        wait: float = 10.0,
     ) -> None:
         self.path = Path(path)
-        self._wait = check_finite(wait, "wait")
-        given = _checked_terms(budget=budget, kind=kind, relation=relation)
+        given = _checked_terms({"budget": budget, "kind": kind, "relation": relation})
         if delta is not None:
             check_delta(delta)
         new = not self.path.exists()
@@ -200,7 +173,7 @@ class Ledger:
             )
         if not new and self.path.is_file() and not self.path.stat().st_size:
             time.sleep(_BEGUN)  # another process may be about to write its first line
-        with _locked(self.path, create=new, wait=self._wait) as file:
+        with _locked(self.path, create=new) as file:
             lines = _lines_of(file, self.path)
             if not lines:
                 if not new:
@@ -217,12 +190,12 @@ class Ledger:
         self.budget: float = terms["budget"]
         self.kind: str = terms["kind"]
         self.relation: str = terms["relation"]
-        self.delta: float | None = terms.get("delta")
+        self.delta: float | None = terms["delta"]
         self._key: str = terms["key"]
         for name, value in {**given, "delta": delta}.items():
-            if value is not None and value != terms.get(name):
+            if value is not None and value != terms[name]:
                 raise InvalidInput(
-                    f"ledger {self.path} has {name} {terms.get(name)!r}, fixed when it was "
+                    f"ledger {self.path} has {name} {terms[name]!r}, fixed when it was "
                     f"created: found {value!r}; leave {name} out or start another file"
                 )
 
@@ -235,7 +208,7 @@ class Ledger:
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All entries, read from the file."""
-        with _locked(self.path, create=False, wait=self._wait) as file:
+        with _locked(self.path) as file:
             return _entries_in(_lines_of(file, self.path))
 
     @property
@@ -265,15 +238,8 @@ class Ledger:
     def add(self, release: Charged) -> LedgerEntry:
         """Enter the charge of a release; one that is in the ledger already costs nothing more.
 
-        Parameters
-        ----------
-        release : Release or PrivateAnswer
-            What a mechanism or primitive returned. `Release.save` with ``ledger=`` calls this
-            before it writes.
-
-        Returns
-        -------
-        LedgerEntry
+        `release` is what a mechanism or primitive returned; `Release.save` with ``ledger=`` calls
+        this before it writes.
 
         Raises
         ------
@@ -290,9 +256,8 @@ class Ledger:
                 "a ledger takes charges from releases only: give the whole Release, or the answer "
                 f"of a primitive, found {type(release).__name__}"
             )
-        release.check_charge()
         charge, made_with = release.charge, self._made_with(release)
-        with _locked(self.path, create=False, wait=self._wait) as file:
+        with _locked(self.path) as file:
             lines = _lines_of(file, self.path)
             entries = _entries_in(lines)
             for entry in entries:
@@ -303,9 +268,9 @@ class Ledger:
                             f"{self.path}: it was changed since; release anew"
                         )
                     return entry
-            for entry in entries if made_with else ():
                 earlier = entry.made_with
-                if earlier.get("seed") == made_with["seed"] and earlier != made_with:
+                shared = made_with and earlier.get("seed") == made_with["seed"]
+                if shared and earlier != made_with:
                     raise InvalidInput(
                         f"releases in ledger {self.path} must have random numbers of their own: "
                         f"this one shares those of entry {entry.number}, another mechanism's of "
@@ -334,29 +299,23 @@ class Ledger:
         }
 
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
-        charged, expected = (charge.kind, charge.relation), (self.kind, self.relation)
-        if charged != expected:
-            raise InvalidInput(
-                f"charges in ledger {self.path} must be {', '.join(expected)}: found "
-                f"{', '.join(charged)}; a sum of unlike charges is no guarantee"
-            )
-        unit = entries[0].charge.get("unit") if entries else charge.unit
-        if charge.unit != unit:
-            raise InvalidInput(
-                f"charges in ledger {self.path} must have one unit of privacy, "
-                f"{unit or 'single rows'}: found {charge.unit or 'single rows'}; the two do not "
-                "add up to a guarantee for a person. Give unit= to all"
-            )
+        unit, rows = entries[0].charge.get("unit") if entries else charge.unit, "single rows"
+        for what, wanted, found, why in (
+            ("", f"{self.kind}, {self.relation}", f"{charge.kind}, {charge.relation}",
+             "a sum of unlike charges is no guarantee"),
+            ("of one unit of privacy, ", unit or rows, charge.unit or rows,
+             "unlike units do not add up to a guarantee for a person: give unit= to all"),
+            ("counted at its delta, ", self.delta or "none", charge.delta or self.delta or "none",
+             "give the mechanism that delta, or start another file"),
+        ):  # fmt: skip
+            if wanted != found:
+                raise InvalidInput(
+                    f"charges in ledger {self.path} must be {what}{wanted}: found {found}; {why}"
+                )
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(
                 "a strict charge must be of chains that have converged, all of whose draws are "
                 f"kept: found converged={charge.converged}, draw_quantile={charge.draw_quantile:g}"
-            )
-        if charge.delta and charge.delta != self.delta:
-            raise InvalidInput(
-                f"charges in ledger {self.path} must be counted at its delta, "
-                f"{self.delta or 'none'}: found {charge.delta:g}; give the mechanism that delta, "
-                "or start another file"
             )
         before, cost = self._spent_on(entries), self._spent_on(entries, charge.spent)
         if Decimal(repr(cost)) > Decimal(repr(self.budget)):
@@ -369,20 +328,16 @@ class Ledger:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, *, create: bool, wait: float) -> Iterator[BinaryIO]:
-    """The open file, locked, which is created if it may be; other processes wait for up to `wait`
-    seconds, and then raise SaveFailed."""
+def _locked(path: Path, *, create: bool = False) -> Iterator[BinaryIO]:
+    """The open file, locked; other processes wait for some seconds, and then raise SaveFailed."""
     flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT if create else 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         raise InvalidInput(f"ledger {path} cannot be opened: {error.strerror}") from None
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        if not lock(file.fileno(), wait=wait):
-            raise SaveFailed(
-                f"ledger {path} is locked: another process has been using it for {wait:g} s; "
-                "wait for it to end"
-            )
+        if not lock(file.fileno(), wait=_WAIT):
+            raise SaveFailed(f"ledger {path} is locked: another process is using it; try again")
         try:
             yield file
         finally:
@@ -392,26 +347,22 @@ def _locked(path: Path, *, create: bool, wait: float) -> Iterator[BinaryIO]:
 def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
     """The terms and all entries; of a damaged file, which line, and what to do."""
     file.seek(0)
-    *whole, rest = file.read().split(b"\n")
+    *texts, rest = file.read().split(b"\n")
     if rest:
         raise InvalidInput(
-            f"ledger {path} is damaged: its last line, {len(whole) + 1}, is incomplete. "
+            f"ledger {path} is damaged: its last line, {len(texts) + 1}, is incomplete. "
             "Restore the file from a backup; only if the program was stopped while it wrote "
             "that line was nothing released on it: keep a copy, then delete that line"
-            + ("" if whole else " (with it the file)")
         )
     lines = []
-    for number, text in enumerate(whole, start=1):
+    for number, text in enumerate(texts, start=1):
         try:
-            fields = json.loads(text)
-        except ValueError:
-            fields = None
-        if not isinstance(fields, dict):
+            lines.append(dict(json.loads(text)))
+        except (TypeError, ValueError):
             raise InvalidInput(
                 f"ledger {path} is damaged: line {number} cannot be read. Restore the file from a "
                 "backup; its content cannot be recovered from what is left"
-            )
-        lines.append(fields)
+            ) from None
     return lines
 
 
@@ -448,29 +399,23 @@ def _append(file: BinaryIO, fields: Mapping[str, Any], path: Path) -> None:
         raise SaveFailed(f"ledger {path} could not be written: {error}") from None
 
 
-def _checked_terms(**terms: Any) -> dict[str, Any]:
+def _checked_terms(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Budget, kind and relation, those that are given checked."""
-    known = {"kind": KINDS, "relation": RELATIONS}
-    for name, value in terms.items():
-        if value is not None and name in known:
-            check_choice(value, name, known[name])
-        elif value is not None:
-            terms[name] = check_positive(value, name)
-    return terms
+    budget, kind, relation = (terms.get(name) for name in ("budget", "kind", "relation"))
+    return {
+        "budget": None if budget is None else check_positive(budget, "budget"),
+        "kind": None if kind is None else check_choice(kind, "kind", KINDS),
+        "relation": None if relation is None else check_choice(relation, "relation", RELATIONS),
+    }
 
 
 def _terms(first: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Budget, kind, relation, delta and key from the first line."""
-    terms = dict(first)
-    fixed = _checked_terms(**{name: terms.get(name) for name in ("budget", "kind", "relation")})
-    delta = terms.get("delta")
-    if (
-        terms.pop("format", None) != _FORMAT
-        or None in fixed.values()
-        or not isinstance(terms.get("key"), str)
-        or not (delta is None or (isinstance(delta, float) and 0 < delta < 1))
-    ):
+    delta, key = first.get("delta"), first.get("key")
+    known = delta is None or (isinstance(delta, float) and 0 < delta < 1)
+    fixed = _checked_terms(first)
+    if first.get("format") != _FORMAT or None in (*fixed.values(), key) or not known:
         raise InvalidInput(
             f"{path} must be a ledger of format {_FORMAT}: it is none, or of another pyhybrid"
         )
-    return terms
+    return {**fixed, "delta": delta, "key": str(key)}

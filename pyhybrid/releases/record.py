@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
@@ -26,19 +25,13 @@ from pyhybrid.releases.estimates import Estimates
 class Origin:
     """What the owner's report needs; never saved. Confidential. `without_privacy` gives estimates
     without clip and noise; `relations` has the shares of records, and of synthetic rows, that keep
-    each declared relation; `table` names the file, if there is one."""
+    each declared relation; `steps` are those of a sequence; `table` names the file."""
 
     data: pd.DataFrame
     without_privacy: Callable[[], Mapping[str, float]] = dict
     relations: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     steps: Sequence[Origin] = ()
     table: str = ""
-
-    def of_step(self, place: int) -> Origin:
-        """Where step `place` of a sequence comes from, counted from 0; of this one's data."""
-        if not self.steps:
-            return self
-        return replace(self, without_privacy=self.steps[place].without_privacy, steps=())
 
     def __repr__(self) -> str:
         return f"<Origin of a release: {len(self.data)} confidential records>"
@@ -51,7 +44,6 @@ class Confidential:
     Attributes
     ----------
     labels : Index, length n
-        Row labels of the records.
     alpha : ndarray, shape (n,)
         Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
     lipschitz : ndarray, shape (n,)
@@ -63,8 +55,7 @@ class Confidential:
     censored : ndarray of bool, shape (n,), or None
         Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
     loss : LocalLoss or None
-        What a draw tells by record, and by refits without some; written as ``refits.csv``,
-        and not read back.
+        What a draw tells by record, and by refits without some. Not read back.
     """
 
     labels: pd.Index
@@ -151,16 +142,4 @@ class ReleaseRecord:
         return (
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
             f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
-        )
-
-    def save(self, *_: Any, **__: Any) -> None:
-        """Refused, always: a step has no tables of its own."""
-        raise self.not_whole()
-
-    def not_whole(self) -> InvalidInput:
-        """The error for a step of a sequence in the place of a release."""
-        return InvalidInput(
-            "what is saved or entered in a ledger must be a whole release: this is the step of "
-            f"{', '.join(self.synthesized)}, whose charge covers its own column and not the "
-            "tables of the sequence; take the release that it is a part of"
         )

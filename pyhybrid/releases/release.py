@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -16,7 +15,6 @@ from pyhybrid.core.checks import (
     check_choice,
     check_flag,
     check_output_folder,
-    no_such_attribute,
     number_of,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -38,22 +36,12 @@ from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.statement import privacy_statement
 from pyhybrid.running.files import whole_only
 
-_SETS = "the synthetic tables are the list release.synthetic"
-_RIGHT_CALLS = {
-    "epsilon": "it is release.charge.epsilon, to be quoted with release.charge.kind",
-    "delta": "it is release.charge.delta",
-    "df": _SETS,
-    "synthetic_data": _SETS,
-    "to_csv": "release.save(folder) writes the tables and the statement",
-    "report": "release.save(folder) writes it to confidential/report.html",
-    "inference_data": "it is release.fit.draws.to_inference_data()",
-}
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Release(ReleaseRecord):
     """Synthetic data sets and everything that belongs to them. Posterior draws of the released fit
-    for ArviZ are ``release.fit.draws.to_inference_data()``: confidential as a whole.
+    for ArviZ are ``release.fit.draws.to_inference_data()``: confidential as a whole, as is what
+    `pyhybrid.reports.plot_release` draws of it.
 
     Attributes
     ----------
@@ -64,9 +52,6 @@ class Release(ReleaseRecord):
     parts : tuple of ReleaseRecord
         What each step of a sequential synthesis did, in their order, with its own charge, weights
         and bounds, and without tables. Empty otherwise.
-    step_of : str or None
-        Of a step of a sequence, the identifier of the whole: it is for its owner to look at, and
-        can neither be saved nor entered in a ledger.
     origin : Origin or None
         The data, for the owner's report; None of a release that was loaded.
 
@@ -76,13 +61,7 @@ class Release(ReleaseRecord):
     synthetic: list[pd.DataFrame]
     identifier: str = field(default_factory=new_identifier)
     parts: tuple[ReleaseRecord, ...] = field(default=(), repr=False)
-    step_of: str | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
-
-    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
-
-        def __getattr__(self, name: str) -> Any:
-            raise no_such_attribute(self, name, _RIGHT_CALLS)
 
     def __repr__(self) -> str:
         c = self.charge
@@ -102,11 +81,6 @@ class Release(ReleaseRecord):
         }
         return html_rows(f"Release by {c.mechanism}", rows)
 
-    def plot(self, column: str | None = None) -> Any:
-        """Data against synthetic sets, as `pyhybrid.reports.plot_release` draws them.
-        CONFIDENTIAL."""
-        return pyhybrid.reports.plot_release(self, column)
-
     @property
     def statement(self) -> str:
         """The privacy statement in plain words (Markdown), fit to be published."""
@@ -123,7 +97,7 @@ class Release(ReleaseRecord):
     ) -> Release:
         """The release of `tables` with its record; for mechanisms."""
         return Release(
-            **_fields_of(record),
+            **{f.name: getattr(record, f.name) for f in fields(ReleaseRecord)},
             synthetic=in_one_dtype(tables, record.synthesized),
             identifier=new_identifier() if identifier is None else identifier,
             parts=tuple(parts),
@@ -131,31 +105,9 @@ class Release(ReleaseRecord):
         )
 
     @property
-    def steps(self) -> dict[str, Release]:
-        """Of a sequence, each step beside the tables of the whole, by the columns it replaced.
-
-        For the owner to look at: they can neither be saved nor entered in a ledger.
-        """
-        return {
-            ", ".join(part.synthesized): Release(
-                **_fields_of(part),
-                synthetic=self.synthetic,
-                identifier=f"{self.identifier}-{place}",
-                step_of=self.identifier,
-                origin=None if self.origin is None else self.origin.of_step(place - 1),
-            )
-            for place, part in enumerate(self.parts, start=1)
-        }
-
-    @property
     def entropy(self) -> int:
         """Root of its random numbers. Confidential."""
         return self.confidential.entropy
-
-    def check_charge(self) -> None:
-        """Raise InvalidInput for a step of a sequence: its charge is not that of all columns."""
-        if self.step_of is not None:
-            raise self.not_whole()
 
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesized taken from `table`.
@@ -211,7 +163,6 @@ class Release(ReleaseRecord):
         overwrite: bool = False,
         file_format: str = "csv",
         report: bool = True,
-        attachments: Mapping[str, str] | None = None,
         ledger: Ledger | None = None,
         drop: str | Sequence[str] = (),
         keep: str | Sequence[str] = (),
@@ -232,11 +183,8 @@ class Release(ReleaseRecord):
         file_format : {"csv", "parquet"}
             Of the synthetic tables.
         report : bool, default True
-            Write the owner's report as well, ``confidential/report.html`` (and one of each step of
-            a sequence); if that fails, a warning says so. A release that was loaded no longer has
-            the data, and gets none.
-        attachments : mapping of str to str, optional
-            Further text files for ``confidential/``, by file name.
+            Write the owner's report as well, ``confidential/report.html``; if that fails, a warning
+            says so. A release that was loaded no longer has the data, and gets none.
         ledger : Ledger, optional
             Takes the charge before anything is written; the entry's number is kept in
             ``confidential/run.json``. Saving the same release again costs nothing more.
@@ -252,7 +200,7 @@ class Release(ReleaseRecord):
         ------
         InvalidInput
             If the folder is not empty, the format is unknown, or a column needs a decision (named
-            with the reason); for a step of a sequence; see also `Ledger.add`.
+            with the reason); see also `Ledger.add`.
         BudgetExceeded
             If the charge is more than what is left in the ledger; nothing is written.
         SaveFailed
@@ -264,7 +212,6 @@ class Release(ReleaseRecord):
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
         check_flag(excel_safe, "excel_safe")
-        self.check_charge()
         decided = self.with_decisions(Decisions.of(drop, keep, ids))
         pages = report_pages(decided, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
@@ -281,7 +228,7 @@ class Release(ReleaseRecord):
             },
             overwrite=overwrite,
             file_format=file_format,
-            attachments={**pages, **(attachments or {})},
+            attachments=pages,
         )
 
     @staticmethod
@@ -300,11 +247,7 @@ class Release(ReleaseRecord):
             tables = read_tables(root / "public", run["charge"]["n_synthetic"])
             labels = tables[0].index
             record, parts = read_record(root, run, labels), read_parts(root, run, labels)
-        return Release.of(record, tables, parts=parts, identifier=run["identifier"])
-
-
-def _fields_of(record: ReleaseRecord) -> dict[str, Any]:
-    return {f.name: getattr(record, f.name) for f in fields(ReleaseRecord)}
+        return Release.of(record, tables, parts=parts, identifier=str(run["identifier"]))
 
 
 def report_pages(release: Release, in_ledger: bool) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
+from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.estimates import Estimates
 from pyhybrid.releases.record import ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
@@ -48,12 +49,18 @@ def privacy_statement(
         "## How it was made",
         *_how_each(parts or (release,), numbered=bool(parts)),
     ]
-    if decisions.sentences:
-        blocks.append(_bullets(decisions.sentences))
+    if decided := decided_sentences(decisions):
+        blocks.append(_bullets(decided))
     if release.estimates is not None:
         blocks += ["## Estimates", *_WORDS.rendered("estimates"), _estimates(release.estimates)]
     # Names and relations of columns are in it, and Markdown would take tags of theirs as HTML.
     return "\n\n".join(blocks).replace("<", "&lt;") + "\n"
+
+
+def decided_sentences(decisions: Decisions) -> list[str]:
+    """What a reader of the released table must know of its columns."""
+    columns = {"drop": in_one_line(*decisions.drop), "ids": in_one_line(*decisions.ids)}
+    return _WORDS.rendered("decided", **columns)
 
 
 def _estimates(own: Estimates) -> str:
@@ -166,7 +173,7 @@ def _how(release: ReleaseRecord) -> list[str]:
         counts=release.provenance.counts,
         made=release.provenance,
         own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
-        asked=release.requested,  # none of a release of an earlier version
+        asked=release.requested,
         rule=None if diagnostics is None else diagnostics.rule.describe(),
         charge=release.charge,
         seeded=release.seeded,

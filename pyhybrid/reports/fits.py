@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,13 @@ import pandas as pd
 from pyhybrid.engines import Diagnostics
 from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.reweighting import Reweighted
-from pyhybrid.releases.release import Release
+from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.reports import figures
 from pyhybrid.reports.figures import NORMAL
 from pyhybrid.reports.page import Section, Table, frame_table, meanings, number_text, section
 
-if TYPE_CHECKING:
-    pass
 
-
-def bounds_section(name: str, releases: Mapping[str, Release], **values: Any) -> Section:
+def bounds_section(name: str, releases: Mapping[str, ReleaseRecord], **values: Any) -> Section:
     """By-record bounds of each release. Confidential."""
     kept = {key: release.confidential for key, release in releases.items()}
     overall = {key: own.lipschitz_bound for key, own in kept.items()}
@@ -29,9 +26,9 @@ def bounds_section(name: str, releases: Mapping[str, Release], **values: Any) ->
     return section(name, figures=[figure], marked=marked, **values)
 
 
-def estimates_section(release: Release) -> list[Section]:
+def estimates_section(release: ReleaseRecord, origin: Origin | None) -> list[Section]:
     """Published estimates beside those of the same model without clip and noise. Confidential."""
-    exact = {} if release.origin is None else release.origin.without_privacy()
+    exact = {} if origin is None else origin.without_privacy()
     if release.estimates is None or not exact:
         return []
     published = release.estimates.frame()
@@ -51,7 +48,7 @@ def estimates_section(release: Release) -> list[Section]:
     return [section("published estimates", figures=[figure], tables=[frame_table(shown)])]
 
 
-def told_section(release: Release) -> list[Section]:
+def told_section(release: ReleaseRecord) -> list[Section]:
     """Figure and largest of deviation and range by record, and refits; none where these are not
     known, as of a release that was read from a folder or is censored."""
     loss, unit = release.confidential.loss, release.charge.unit

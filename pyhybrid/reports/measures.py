@@ -1,5 +1,4 @@
-"""HTML reports of utility and disclosure risk of synthetic sets from anywhere, and the same
-measures in the report of a release. CONFIDENTIAL."""
+"""HTML reports of utility and disclosure risk of synthetic sets from anywhere. CONFIDENTIAL."""
 
 from __future__ import annotations
 
@@ -8,21 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures import risk_summary, utility_summary
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import DATA
-from pyhybrid.releases.release import Release
 from pyhybrid.reports import figures, page, verdicts
 from pyhybrid.reports.columns import column_section
 
 _MOST_DRAWN, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 5, 15, 30, 30
-_ROWS, _SETS, _PERMUTATIONS = 4_000, 3, 10  # of a release: so its report costs seconds
-_WITHIN = 0.1
 
 
 def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
@@ -60,38 +51,7 @@ def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
     return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
 
 
-def measures_section(release: Release, data: pd.DataFrame) -> page.Section:
-    """Risk and utility of a release, whose tables hold all columns of the data, from at most 4,000
-    records and 3 sets; its bullet names what is POOR."""
-    hidden = {*release.decisions.drop, *release.decisions.ids, *release.synthesized}
-    kept = [c for c in release.predictors if c not in hidden and c in data.columns]
-    columns, n = [*kept, *release.synthesized], len(data)
-    rows = np.sort(np.random.default_rng(1).choice(n, min(n, _ROWS), replace=False))
-    real = data[columns].iloc[rows]
-    sets = [table[columns].iloc[rows] for table in release.synthetic[:_SETS]]
-    near = [name for name in release.synthesized if verdicts.is_number(real[name])]
-    tables, left_out = [], []
-    try:
-        risk = risk_summary(
-            real, sets, keys=columns, radius=dict.fromkeys(near, _WITHIN),
-            kind=dict.fromkeys(near, "relative"), rows_correspond=True,
-        )  # fmt: skip
-        tables.append(measure_table(risk.overall(), "Risk: what an intruder finds."))
-        utility = utility_summary(real, sets, columns=columns, n_permutations=_PERMUTATIONS, rng=1)
-        tables.append(measure_table(utility.overall(), "Utility: how near the sets are."))
-    except InvalidInput as error:
-        left_out.append([f"Not computed: {error}."])
-    poor = [str(row[0]) for table in tables for row in table.rows
-            if isinstance(row[1], page.Marked) and row[1].word == verdicts.POOR]  # fmt: skip
-    shown = page.section(
-        "risk and utility", bullets=page.rendered("risk and utility", "wrong", poor=poor),
-        tables=tables, synthesized=release.synthesized, kept=kept,
-        within=100 * _WITHIN, rows=len(rows), sets=len(sets), fewer=len(rows) < n,
-    )  # fmt: skip
-    return replace(shown, paragraphs=[*shown.paragraphs, *left_out])
-
-
-def measure_table(overall: Mapping[str, float], caption: str = "") -> page.Table:
+def measure_table(overall: Mapping[str, float]) -> page.Table:
     """A row for each measure, with both ends of its scale and its meaning."""
     about = {MEASURES[name.split(",")[0]].about for name in overall}
     ends = {"utility": ("As good as the data", "Useless"), "risk": ("No risk", "Data as they are")}
@@ -102,9 +62,7 @@ def measure_table(overall: Mapping[str, float], caption: str = "") -> page.Table
         cell = verdicts.judged_cell(name, value)
         rows.append([verdicts.measure_label(name), cell, measure.at_best, measure.at_worst, text])
     header = ["Measure", "Synthetic", *ends[about.pop()], "What it is"]
-    return page.Table(
-        caption=caption or page.sentence("utility", "table"), header=header, rows=rows
-    )
+    return page.Table(caption=page.sentence("utility", "table"), header=header, rows=rows)
 
 
 def _distributions(summary: UtilitySummary) -> list[page.Section]:

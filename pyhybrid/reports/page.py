@@ -58,11 +58,9 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A column at a glance: its place in the table, a small picture, the worst of its words, and
-    values with theirs."""
+    """A column at a glance: a small picture, the worst of its words, and values with theirs."""
 
     name: str
-    place: int
     picture: Picture
     word: str
     values: Sequence[tuple[str, Marked]] = ()

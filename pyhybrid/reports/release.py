@@ -3,52 +3,43 @@ files, which depends on nothing but its arguments. CONFIDENTIAL."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-import pyhybrid
 from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import Provenance
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.conversions import epsilon_text
+from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
-from pyhybrid.releases.statement import in_words
 from pyhybrid.reports import columns as by_column
 from pyhybrid.reports import figures, fits, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.measures import measures_section
 from pyhybrid.reports.relations import repeated_section
 
 _SETS = 3
-_NESTED = (Mapping, list, tuple)
 _FEW = 6  # columns whose cards show values
 
 
 def release_pages(release: Release, *, in_ledger: bool = False) -> dict[str, str]:
     """The owner's pages of a release by file name, as `Release.save` writes them. CONFIDENTIAL.
 
-    Each step of a sequence has a page of its own. A release that was loaded has no data, and the
-    checklist alone.
+    A release that was loaded has no data, and the checklist alone.
     """
     checklist = {"checklist.html": review_checklist(release, in_ledger=in_ledger)}
     if release.origin is None:
         return checklist
     named = release.origin.table
     release, data = with_days(release, release.origin.data)
-    pages = {"report.html": release_report(release, data, table=named)}
-    for place, (columns, step) in enumerate(release.steps.items(), start=1):
-        title = f"Step {place} of {len(release.parts)}: {columns}"
-        pages[f"report_step_{place}.html"] = release_report(step, data, title=title, table=named)
-    return {**pages, **checklist}
+    return {"report.html": release_report(release, data, table=named), **checklist}
 
 
 def with_days(release: Release, data: pd.DataFrame) -> tuple[Release, pd.DataFrame]:
@@ -67,43 +58,53 @@ def with_days(release: Release, data: pd.DataFrame) -> tuple[Release, pd.DataFra
     return replace(release, synthetic=[*map(counted, release.synthetic)]), counted(data)
 
 
-def release_report(
-    release: Release, data: pd.DataFrame, *, title: str = "Release report", table: str = ""
-) -> str:
+def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> str:
     """Return the owner's report as one HTML file, images inlined. CONFIDENTIAL: shows weights,
-    bounds and data, but not the seed. `title` names the step of a sequence, `table` the file."""
+    bounds and data, but not the seed. `table` is the name of the file."""
     release = beside_data(release, data)
     judged, ratios = verdicts.judged_columns(release, data), by_column.pair_ratios(release, data)
-    measured = measures_section(release, data)
-    top = verdicts.verdict_section(
-        release, judged, [*by_column.damaged_pairs(ratios), *measured.bullets]
-    )
-    limits = verdicts.limits_text(measure.measure for own in judged.values() for measure in own)
+    top = verdicts.verdict_section(release, judged, by_column.damaged_pairs(ratios))
+    limits = verdicts.limits_text(one.measure for measures in judged.values() for one in measures)
     about = page.sentence("at a glance", "text", few=release.charge.n_synthetic > 1,
                      sets=min(3, len(release.synthetic)), limits=limits)  # fmt: skip
-    made_by = release.charge.mechanism
+    mechanism = release.charge.mechanism
     columns = [
-        by_column.column_section(name, data[name], {made_by: [t[name] for t in release.synthetic]})
+        by_column.column_section(
+            name, data[name], {mechanism: [t[name] for t in release.synthetic]}
+        )
         for name in release.synthesized
     ]
     marks = [page.Section(tables=[verdicts.judged_table(judged, "Column", {})])] if judged else []
-    charged = [charge_section(release), *fits.told_section(release), *_fitted(release)]
-    made = [*_steps(release), *_convergence(release), _made(release)]
+    estimates, of_records, convergence = (
+        [
+            replace(part, heading=f"{part.heading}: {', '.join(step.synthesized)}")
+            if release.parts else part
+            for step, origin in _steps(release) for part in sections(step, origin)
+        ]
+        for sections in (fits.estimates_section, _of_records, _convergence)
+    )  # fmt: skip
+    made = [*_steps_section(release), *convergence]
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
         *_relations(release),
         *repeated_section(release, data),
         *by_column.pairs_section(ratios),
         page.folded("Each column", [*marks, *columns]),
-        *(replace(part, folded=True) for part in fits.estimates_section(release)),
-        replace(measured, bullets=(), folded=True),
-        page.folded("Privacy charge and single records", charged),
+        *(replace(part, folded=True) for part in estimates),
+        page.folded("Privacy charge and single records", [charge_section(release), *of_records]),
         replace(page.section("statement"), folded=True, markdown=unescape(release.statement)),
-        page.folded("How it was made", made),
+        *([page.folded("How it was made", made)] if made else []),
     ]
-    return page.render_page(
-        title, sections, confidential=True, facts=facts_of(release, data, table)
-    )
+    facts = facts_of(release, data, table)
+    return page.render_page("Release report", sections, confidential=True, facts=facts)
+
+
+def _steps(release: Release) -> list[tuple[ReleaseRecord, Origin | None]]:
+    """Each step of a sequence, or the release, with what it comes from."""
+    if not release.parts:
+        return [(release, release.origin)]
+    origins = release.origin.steps if release.origin else ()
+    return list(itertools.zip_longest(release.parts, origins))
 
 
 def beside_data(release: Release, data: pd.DataFrame) -> Release:
@@ -130,11 +131,11 @@ def _relations(release: Release) -> list[page.Section]:
     )
 
 
-def _fitted(release: Release) -> list[page.Section]:
-    """Bounds and weights of a fitted release, and how they were found."""
-    kept = release.confidential
+def _of_records(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
+    """What a draw discloses by record; bounds and weights of a fit, and how they were found."""
+    kept, told = release.confidential, fits.told_section(release)
     if not kept.alpha.size:
-        return []
+        return told
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
     name = release.charge.mechanism
@@ -142,49 +143,20 @@ def _fitted(release: Release) -> list[page.Section]:
     if np.ptp(kept.alpha) > 0:
         drawn.append(figures.plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=bound))
     sections = [
+        *told,
         fits.bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
-        page.section("weights", figures=drawn, alpha=kept.alpha,
-                mechanism=name),
-    ]  # fmt: skip
+        page.section("weights", figures=drawn, alpha=kept.alpha, mechanism=name),
+    ]
     if release.reweighted is not None:
         sections.append(fits.reweighting_section("Re-weighting", release.reweighted))
     return sections
 
 
-def _convergence(release: Release) -> list[page.Section]:
+def _convergence(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
     found = release.diagnostics
     if release.fit is not None and release.fit.exact is not None:
         return [fits.exact_section(release.fit.exact)]
     return [] if found is None else [fits.convergence_section({release.charge.mechanism: found})]
-
-
-def _made(release: Release) -> page.Section:
-    rows = {
-        "pyhybrid": pyhybrid.__version__,
-        **_made_by(release.provenance),
-        **{
-            name: in_words(value) if isinstance(value, _NESTED) else page.number_text(value)
-            for name, value in release.settings.items()
-        },
-        "seed": "set by hand" if release.seeded else "from the operating system's entropy",
-    }
-    said = [(name, value) for name, value in rows.items() if value != page.number_text(None)]
-    return page.section("provenance", tables=[page.Table(header=["What", "Value"], rows=said)])
-
-
-def _made_by(made: Provenance | NoiseProvenance) -> dict[str, str]:
-    if isinstance(made, NoiseProvenance):
-        return {"noise": made.noise, "library": f"{made.library} {made.version}"}
-    if made.engine == "exact":
-        return {"drawn by": f"the exponential mechanism of {made.engine_version}"}
-    return {
-        "engine": f"{made.engine} {made.engine_version}",
-        "program": f"stan/{made.program}.stan",
-        "program sha256": made.program_sha256,
-        **{f.name: page.number_text(getattr(made.settings, f.name)) for f in fields(made.settings)},
-        "seconds": f"{made.seconds:.2f}",
-        "notes": "; ".join(made.notes) or "none",
-    }
 
 
 def charge_section(release: Release) -> page.Section:
@@ -210,18 +182,18 @@ def charge_section(release: Release) -> page.Section:
     return page.section("charges", tables=[page.Table(header=header, rows=rows)])
 
 
-def _steps(release: Release) -> list[page.Section]:
+def _steps_section(release: Release) -> list[page.Section]:
     """The table of the steps, in their order; none of a release of one step."""
     rows = [
         {
-            "Column": columns, "Formula": step.settings.get("formula", "–"),
+            "Column": ", ".join(step.synthesized), "Formula": step.settings.get("formula", "–"),
             "Model": step.settings.get("model", "–"), "Mechanism": step.charge.mechanism,
             "Epsilon": epsilon_text(step.charge.epsilon),
             "Bound, nats": step.confidential.lipschitz_bound,
             "Mean weight": step.confidential.alpha.mean() if step.confidential.alpha.size else "–",
             "R-hat": "–" if step.diagnostics is None else step.diagnostics.max_rhat,
         }
-        for columns, step in release.steps.items()
+        for step in release.parts
     ]  # fmt: skip
     return [page.section("steps", tables=[page.frame_table(pd.DataFrame(rows))])] if rows else []
 
@@ -252,7 +224,7 @@ def cards_of(
         figure = by_column.small_figure(data[column], sets, large=alone)
         shown = measures if alone else measures[:few]
         cards.append(page.Card(
-            name=column, place=list(data.columns).index(column), word=verdicts.worst_word(measures),
+            name=column, word=verdicts.worst_word(measures),
             picture=page.picture_of(figure, alt=page.sentence("at a glance", "alt", column=column)),
             values=[(m.label, page.Marked(text=m.text, word=m.word)) for m in shown],
         ))  # fmt: skip

@@ -26,7 +26,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
 from pyhybrid.studies.comparing.comparison import DATA, Comparison, present
-from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve
+from pyhybrid.studies.comparing.curve import RiskUtilityCurve
 
 GOOD, FAIR, POOR = "good", "fair", "POOR"
 WORDS = (POOR, FAIR, GOOD)
@@ -47,7 +47,6 @@ _NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _MOST_SETS, _MOST_POOR = 3, 3
 _DISTANCES = ("max_ecdf", "total_variation")
 _NOTHING_WRONG = "The checks of this page found nothing wrong."
-_ROUNDED = 0.99  # epsilons are rounded up
 
 
 def word_of(measure: str, value: float) -> str:
@@ -330,26 +329,14 @@ def weights_of(release: Release) -> str:
 
 
 def curve_verdict(curve: RiskUtilityCurve) -> Section:
-    """Which weights are nearer to the data at equal epsilon, and how near."""
-    table = curve.table
-    points = table[table["mechanism"] != "Unweighted"]
-    pairs = points.pivot_table(index=["scale", "shift"], columns="mechanism", values="max_ecdf")
-    judged = {
-        f"{row.mechanism} ({row.scale:g}, {row.shift:g})": [
-            _judged("max_ecdf", "max-ECDF", row.max_ecdf)
-        ]
-        for row in points.itertuples(index=False)
-    }
+    """What the points cost."""
+    points = curve.table[curve.table["mechanism"] != "Unweighted"]
     values: dict[str, Any] = {
-        "equal": bool((points["bound_ratio"] >= _ROUNDED * NEAR).all()),
-        "ahead": int((pairs["LW"] < pairs["SW"]).sum()),
-        "pairs": len(pairs),
-        "low": epsilon_text(float(points["epsilon"].min())),
-        "high": epsilon_text(float(points["epsilon"].max())),
-        "unconverged": int((~table["converged"]).sum()),
+        "low": float(points["epsilon"].min()),
+        "high": float(points["epsilon"].max()),
+        "unconverged": int((~curve.table["converged"]).sum()),
     }
-    which = sentence("verdict of a curve", "which", **values)
-    return in_short("verdict of a curve", judged, (), {"Which weights. ": which}, **values)
+    return in_short("verdict of a curve", {}, **values)
 
 
 def utility_verdict(summary: UtilitySummary) -> Section:

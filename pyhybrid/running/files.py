@@ -140,6 +140,8 @@ def whole_only(folder: str | os.PathLike[str], what: str) -> Iterator[None]:
         raise
     except Exception as error:
         lost = f"{error} is missing" if isinstance(error, KeyError) else "a file was changed"
+        if isinstance(error, OSError) and error.filename:
+            lost = f"{os.path.basename(error.filename)}: {error.strerror}"
         raise InvalidInput(f"{folder} must hold a {what}, whole and as saved: {lost}") from None
 
 

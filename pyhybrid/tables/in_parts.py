@@ -33,7 +33,7 @@ from pyhybrid.mechanisms.clipped_scores import ClippedScores, ScoredEstimate
 from pyhybrid.mechanisms.marginals.noisy_marginals import EstimatedTable, NoisyMarginals
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions, check_decided
-from pyhybrid.releases.folder import save_in_parts
+from pyhybrid.releases.folder import table_schema, write_beside, write_json
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.record import Origin
 from pyhybrid.releases.release import Release, report_pages
@@ -137,14 +137,10 @@ def release_in_parts(
         decided = replace(release, decisions=decisions)
         pages = report_pages(release, ledger is not None)
         shutil.rmtree(aside / "confidential", ignore_errors=True)  # of an end that failed
-        save_in_parts(
-            aside,
-            record=decided,
-            table=release.synthetic[0],
-            statement=privacy_statement(decided, n_records=n_records),
-            notes=notes,
-            attachments=pages,
-        )
+        schema = table_schema(release.synthetic[0], "parquet", decided.synthesized)
+        write_json(aside / "public" / "schema.json", schema)
+        statement = privacy_statement(decided, n_records=n_records)
+        write_beside(aside, decided, statement=statement, notes=notes, attachments=pages)
         (aside / _STATE).unlink()  # until here what was charged can go on
         put_in_place(aside, target)
     return release.charge

@@ -58,21 +58,6 @@ def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path
     assert "CONFIDENTIAL" in report
 
 
-def test_delta_is_below_one_over_the_number_of_records(
-    run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The default of the mechanism, 1e-6, would be refused of a million: 80 stand for these."""
-    monkeypatch.setattr("pyhybrid.cli.synthesize.default_delta", lambda n: 1e-3 / n)
-    monkeypatch.setattr("pyhybrid.reports.release_pages", lambda *_, **__: {})  # which are slow
-    large = "lipschitz:accounting=gaussian"
-    monkeypatch.setattr(ph.LipschitzWeighted, "delta_of_charge", 1.0)
-    for own, delta in (([], 1e-3 / 80), (["--delta", "1e-5"], 1e-5)):
-        asked = ["synthesize", str(csv), *FORMULA, "--mechanism", large, *FAST, "--overwrite"]
-        code, _, err = run(*asked, *own, "--out", "out")
-        assert code == 0, err
-        assert ph.Release.load(csv.parent / "out").charge.delta == delta
-
-
 FORMULA = ["--formula", "visits ~ 1"]
 HISTOGRAM = ["--mechanism", "perturbed_histogram:epsilon=1,lower=0,upper=60,n_bins=6"]
 POISSON = ["--model", "poisson", "--mechanism"]

@@ -103,7 +103,7 @@ def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
     ("words", "said"),
     [
         (("--fit", "chains=2"), "leave out --fit"),
-        (("--drop", "age"), "'age' is read by the formula and must be published"),
+        (("--drop", "age"), "'age' must be published as it is"),
         (("--reference", "survey.csv"), "--holds-no-released-record"),
         (("--mechanism", "clipped-scores:wieghts=w"), "takes no wieghts"),
     ],
@@ -112,8 +112,8 @@ def test_what_it_does_not_take_is_one_line(run, survey, words, said):
     code, _, err = run("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
                        "poisson", "--out", "o", *words)  # fmt: skip
     assert code == 2
-    assert said in err
-    assert len(err.strip().splitlines()) == 1
+    assert said in err.splitlines()[-1]
+    assert not Path("o").exists()
 
 
 def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, survey):
@@ -149,16 +149,3 @@ def test_one_cell_changes_nothing_that_is_shown_or_asked(run, survey):
         code, _, err = run(*words)
         notes.add((code, err))
     assert len(notes) == 1
-
-
-@pytest.mark.parametrize(("outcome", "model", "option"), [
-    ("voted", "bernoulli", "--model NAME:levels=A+B"),
-    ("income", "lognormal", "--model NAME:decimals=0"),
-])  # fmt: skip
-def test_what_must_be_declared_is_named_as_it_is_typed(run, survey, outcome, model, option):
-    code, _, err = run(
-        "synthesize", "survey.csv", "--formula", f"{outcome} ~ I(age * (2))", "--model", model,
-        "--out", "o",
-    )  # fmt: skip
-    assert code == 2
-    assert option in err

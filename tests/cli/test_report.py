@@ -38,7 +38,3 @@ def test_what_is_no_release_is_named(refused: Callable[..., str], tmp_path: Path
     for command, what in itertools.product(("report", "open"), (tmp_path, Path(__file__))):
         assert "it is no release" in refused(command, str(what))
         assert words in refused(command, "nosuch")
-    (tmp_path / "masked" / "public").mkdir(parents=True)
-    (tmp_path / "masked" / "public" / "risk_statement.md").write_text("no epsilon")
-    said = refused("report", str(tmp_path / "masked"), "--data", "survey.csv")
-    assert "a masked one, whose report only pyhybrid mask writes" in said

@@ -84,11 +84,8 @@ def test_python_and_the_command_line_leave_the_same_folder(
 
 
 def test_a_release_without_its_data_or_by_choice_has_no_report(tmp_path: Path) -> None:
-    """What a loaded release no longer has, it does not write; what it is given, it does."""
     for place, release in enumerate((_histogram(_table()), _mask(_table()))):
         release.save(tmp_path / f"{place}", report=False)
-        again = type(release).load(tmp_path / f"{place}")
-        again.save(tmp_path / f"{place} again", attachments={"report.html": "<p>own</p>"})
-        assert "confidential/report.html" not in _files(tmp_path / f"{place}")
-        own = tmp_path / f"{place} again" / "confidential" / "report.html"
-        assert own.read_text() == "<p>own</p>"
+        type(release).load(tmp_path / f"{place}").save(tmp_path / f"{place} again")
+        for saved in (f"{place}", f"{place} again"):
+            assert "confidential/report.html" not in _files(tmp_path / saved)

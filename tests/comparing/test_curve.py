@@ -162,8 +162,8 @@ def test_the_command_writes_a_private_folder(
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--scales", "1;2"], "--scales must be numbers with commas between"),
-    (["--shifts", ""], "--shifts must be numbers"),
+    (["--scales", "1;2"], "--scales must be a number"),
+    (["--shifts", ""], "--shifts must be a number"),
     (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(

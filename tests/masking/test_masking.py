@@ -332,7 +332,7 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
 
 
 def test_what_is_no_masked_release_is_refused(tmp_path: Path, fit: Any, frame: Any) -> None:
-    refuses("must be a file of a saved release", ph.masking.MaskedRelease.load, tmp_path)
+    refuses("whole and as saved", ph.masking.MaskedRelease.load, tmp_path)
     release = imputation(masks=masks(frame)).release_from(fit)
     release.save(tmp_path / "a", report=False, ids="note")
     run = tmp_path / "a/confidential/run.json"

@@ -183,8 +183,7 @@ def test_from_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any, re
     assert "mechanism: SequentialSynthesis" in shown
     loaded = ph.Release.load(tmp_path / "out")
     assert [part.charge.mechanism for part in loaded.parts] == ["LipschitzWeighted"] * 2
-    names = {path.name for path in (tmp_path / "out" / "confidential").iterdir()}
-    assert {"report.html", "report_step_1.html", "report_step_2.html"} <= names
+    assert (tmp_path / "out" / "confidential" / "report.html").exists()
     three = ["--mechanism", "unweighted"] * 3
     assert "once per --formula: found 3 for 2" in refused(*common, *three, "--out", "other")
     unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]

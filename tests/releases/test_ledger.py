@@ -212,13 +212,15 @@ def test_a_disk_error_leaves_the_file_as_it_was(
     assert three.add(answer()).number == 4
 
 
-def test_the_file_is_private_and_a_locked_one_is_waited_for(three: ph.Ledger) -> None:
+def test_the_file_is_private_and_a_locked_one_is_waited_for(
+    three: ph.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert stat.S_IMODE(three.path.stat().st_mode) == 0o600
-    impatient = ph.Ledger(three.path, wait=0.1)
-    with _locked(three.path, create=False, wait=1):
-        fails(SaveFailed, "is locked: another process", impatient.add, answer())
-        fails(SaveFailed, "is locked", ph.Ledger, three.path, wait=0)
-    assert impatient.add(answer()).number == 4
+    monkeypatch.setattr("pyhybrid.releases.ledger._WAIT", 0.1)
+    with _locked(three.path):
+        fails(SaveFailed, "is locked: another process", three.add, answer())
+        fails(SaveFailed, "is locked", ph.Ledger, three.path)
+    assert three.add(answer()).number == 4
 
 
 WORKER = """
@@ -227,7 +229,7 @@ import numpy as np
 import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded
 from tests.releases.test_ledger import answer
-ledger = ph.Ledger(sys.argv[1], budget=20, kind="strict", relation="replace", wait=60)
+ledger = ph.Ledger(sys.argv[1], budget=20, kind="strict", relation="replace")
 done = 0
 for _ in range(15):
     try:
@@ -293,23 +295,6 @@ def test_create_and_show(path: Path, run: Any, refused: Any) -> None:
     assert (content["spent"], content["left"], content["budget"]) == (0.5, 2.5, 3.0)
     assert content["entries"][0]["charge"]["mechanism"] == "laplace_counts"
     assert "must exist" in refused("ledger", "show", f"{path}.not")
-
-
-@pytest.mark.long
-def test_synthesize_with_a_ledger(path: Path, tmp_path: Path, run: Any, refused: Any) -> None:
-    pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 60)}).to_csv(
-        tmp_path / "data.csv", index=False
-    )
-    local_ledger(path, 0.5)
-    common = ("synthesize", tmp_path / "data.csv", "--formula", "y ~ 1", "--model", "poisson",
-              "--mechanism", "lipschitz:accounting=range", "--fit", "engine=embedded",
-              "--ledger", path)  # fmt: skip
-    assert "must cost at most what is left" in refused(*common, "--out", tmp_path / "out")
-    assert ph.Ledger(path).entries == ()
-
-    ph.Ledger(tmp_path / "strict", budget=50, **TERMS)
-    common = (*common[:-1], tmp_path / "strict", "--out", tmp_path / "out")
-    assert "must be for replace one record: LipschitzWeighted" in run(*common)[2]
 
 
 def test_charges_of_another_unit_are_refused(path: Path) -> None:

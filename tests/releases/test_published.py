@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.releases.folder import published, read_json, read_records, read_released, write_table
+from pyhybrid.releases.folder import published, write_table
 from tests.fits import fit_options
 from tests.refusals import fails, refuses
 
@@ -98,11 +98,12 @@ def test_what_cannot_be_written_or_read_is_named_without_its_value(tmp_path: Pat
     fails(Exception, SECRET, mixed.to_parquet, tmp_path / "control.parquet")
     said = "holds values that Parquet has no type for"
     refuses(said, write_table, mixed, tmp_path / "t.parquet", hidden=[SECRET])
-    (tmp_path / "bad.json").write_text(f'{{"a": {SECRET}}}')
-    (tmp_path / "bad.csv").write_text(f'a,b\n"{SECRET}')
-    (tmp_path / "bad.parquet").write_text(SECRET)
-    schema = {"index": [], "columns": []}
-    refuses("", read_json, tmp_path / "bad.json", hidden=[SECRET])
-    refuses("", read_records, tmp_path / "bad.csv", hidden=[SECRET])
-    for name in ("bad.parquet", "none.csv"):
-        refuses("", read_released, tmp_path / name, schema, hidden=[SECRET])
+    release = ph.Unweighted(ph.Poisson("y ~ 1")).release(_subset()[["y"]], **FAST)
+    release.save(tmp_path / "out", report=False)
+    for name, text in (("confidential/run.json", f'{{"a": {SECRET}}}'),
+                       ("confidential/records.csv", f'a,b\n"{SECRET}'),
+                       ("public/synthetic_1.csv", f"y\n{SECRET}")):  # fmt: skip
+        held = (tmp_path / "out" / name).read_bytes()
+        (tmp_path / "out" / name).write_text(text)
+        refuses("whole and as saved", ph.Release.load, tmp_path / "out", hidden=[SECRET])
+        (tmp_path / "out" / name).write_bytes(held)

@@ -162,7 +162,7 @@ def test_damaged_releases_are_refused(release: ph.Release, tmp_path: Path) -> No
     run.write_text(json.dumps(content | {"format": 99}))
     refuses("format 2: found 99", ph.Release.load, out)
     run.write_text("{")
-    refuses("saved release", ph.Release.load, out)
+    refuses("whole and as saved", ph.Release.load, out)
     run.write_text(json.dumps({k: v for k, v in content.items() if k != "charge"}))
     refuses("'charge' is missing", ph.Release.load, out)
     run.write_text(json.dumps(content))

@@ -42,15 +42,13 @@ def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
     legend = ph.reports.plot_release(release, "visits").legends[0]
     labels = [text.get_text() for text in legend.get_texts()]
     assert "data" in labels
-    own = [text.get_text() for text in release.plot("visits").legends[0].get_texts()]
-    assert own == labels
     refuses("column must be a synthesized one, visits", ph.reports.plot_release, release, "other")
 
 
 def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:
     release.save(tmp_path / "out", report=False)
     loaded = ph.Release.load(tmp_path / "out")
-    refuses("loaded has no data", loaded.plot)
+    refuses("loaded has no data", ph.reports.plot_release, loaded)
     assert loaded.fit is None
 
 

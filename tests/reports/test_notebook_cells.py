@@ -3,6 +3,7 @@
 import ast
 import base64
 import importlib.util
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ CELLS = [
     "    df, n_synthetic=1, seed=1, on_not_converged='warn', **asked)",
     "release",
     "release.charge",
-    "release.plot()",
+    "ph.reports.plot_release(release)",
     "release.fit.draws.to_inference_data()",
     "from pyhybrid.core import html\n"
     "html._PATIENCE, html._EVERY = 0, 60\n"
@@ -30,7 +31,7 @@ CELLS = [
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, object]]]:
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
     libraries = [importlib.util.find_spec(name) for name in ("nbclient", "nbformat", "ipykernel")]
     require(all(libraries), "notebooks cannot be run: pip install 'pyhybrid[report]'")
     import nbclient
@@ -45,33 +46,19 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, obj
 
 
 @pytest.mark.long
-def test_no_cell_has_red_text(outputs: list[list[dict[str, object]]]) -> None:
-    found = [each for cell in outputs for each in cell if each.get("name") == "stderr"]
-    assert found == []
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("cell", "kind"), [(1, "text/html"), (2, "text/html"), (4, "text/html")])
-def test_results_show_themselves(
-    outputs: list[list[dict[str, object]]], cell: int, kind: str
+def test_cells_show_results_a_bar_and_a_picture_and_no_red_text(
+    outputs: list[list[dict[str, Any]]],
 ) -> None:
-    (shown,) = outputs[cell]
-    assert kind in shown["data"]  # type: ignore[operator]
-
-
-@pytest.mark.long
-def test_progress_is_a_bar_and_then_gone(outputs: list[list[dict[str, object]]]) -> None:
-    bar, told = outputs[5]
-    assert bar["data"]["text/html"] == ""  # type: ignore[index]
-    sent = ast.literal_eval(told["data"]["text/plain"])  # type: ignore[index]
-    assert {kind for kind, _ in sent[1:]} == {"update_display_data"} != {sent[0][0]}
-    assert any(drawn.startswith('<progress max="2400" value="2400"') for _, drawn in sent)
-
-
-@pytest.mark.long
-def test_a_figure_is_the_picture_of_its_cell(outputs: list[list[dict[str, object]]]) -> None:
-    """Without pyplot, which would teach the notebook to show figures."""
-    (shown,) = outputs[3]
-    png = base64.b64decode(shown["data"]["image/png"])  # type: ignore[index]
+    """The picture is there without pyplot, which would teach the notebook to show figures."""
+    assert [each for cell in outputs for each in cell if each.get("name") == "stderr"] == []
+    for cell in (1, 2, 4):
+        (shown,) = outputs[cell]
+        assert "text/html" in shown["data"]
+    png = base64.b64decode(outputs[3][0]["data"]["image/png"])
     assert png.startswith(b"\x89PNG")
     assert len(png) > 5_000
+    bar, told = outputs[5]
+    assert bar["data"]["text/html"] == "", "progress is a bar, and then gone"
+    sent = ast.literal_eval(told["data"]["text/plain"])
+    assert {kind for kind, _ in sent[1:]} == {"update_display_data"} != {sent[0][0]}
+    assert any(drawn.startswith('<progress max="2400" value="2400"') for _, drawn in sent)

@@ -1,32 +1,24 @@
-"""Notebooks and reports as pages: stored bare, executed, whole in a real browser."""
+"""Notebooks as pages: stored bare, executed, whole."""
 
 import ast
 import json
 import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid.core.errors import PyhybridError
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.reports.notebooks import (
     NotebookFailed,
     find_notebook,
     notebook_names,
     render_notebook,
 )
-from pyhybrid.reports.release import release_report
 from tests.refusals import refuses
 
 NAMES = notebook_names()
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def _cells(name: str) -> list[dict[str, Any]]:
@@ -105,59 +97,3 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     code, _, err = run("notebook", "3")
     assert (code, err.count("\n")) == (2, 1)
     assert "overwrite=True" in err
-
-
-_PROBE = """<script>window.addEventListener("load", () => {
-  const images = [...document.images];
-  const whole = images.filter(i => i.complete && i.naturalWidth > 50);
-  const probe = document.createElement("pre");
-  probe.id = "probe";
-  probe.textContent = JSON.stringify({images: images.length, whole: whole.length,
-    wide: document.documentElement.scrollWidth > document.documentElement.clientWidth + 1});
-  document.body.append(probe);
-});</script>"""
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The owner's report of a release, as `synthesize` writes it."""
-    table = pd.DataFrame({"y": np.random.default_rng(1).poisson(4, 150)})
-    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1"), reweighting=True).release(
-        table, n_synthetic=2, seed=1, engine="embedded",
-        settings=SamplerSettings(warmup=300, draws=400),
-    )  # fmt: skip
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(release_report(release, table), encoding="utf-8")
-    return path
-
-
-@pytest.mark.long
-@pytest.mark.pictures
-@pytest.mark.parametrize("which", ["page", "report"])
-def test_pages_are_whole_in_a_browser(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """All figures, no console output, no sideways scroll; a shot in PYHYBRID_SCREENSHOTS."""
-    if CHROMIUM is None:
-        pytest.skip("chromium was not found")
-    source: Path = request.getfixturevalue(which)
-    probed = tmp_path / "probed.html"
-    probed.write_text(source.read_text("utf-8").replace("</head>", _PROBE + "</head>", 1), "utf-8")
-    folder = Path(os.environ.get("PYHYBRID_SCREENSHOTS", tmp_path))
-    common = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1100,1400",
-              f"--user-data-dir={tmp_path}/profile", "--enable-logging=stderr"]  # fmt: skip
-    dumped = subprocess.run(
-        [*common, "--dump-dom", "--virtual-time-budget=3000", probed.as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    found = re.search(r'<pre id="probe">(.*?)</pre>', dumped.stdout)
-    assert found is not None, dumped.stderr[-2000:]
-    seen = json.loads(found[1])
-    assert seen["images"] == seen["whole"] >= 3
-    assert not seen["wide"]
-    assert [line for line in dumped.stderr.splitlines() if "CONSOLE" in line] == []
-    shot = folder / f"{source.stem}.png"
-    subprocess.run(
-        [*common, f"--screenshot={shot}", source.as_uri()], capture_output=True, timeout=120
-    )
-    assert shot.stat().st_size > 20_000

