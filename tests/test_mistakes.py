@@ -132,9 +132,6 @@ def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
         (ph, "LipschitzWeigthed", r"did you mean 'LipschitzWeighted'\?"),
         (ph, "synthesize", r"ph\.LipschitzWeighted\(.*\)\.release\(df\)"),
         (MODEL, "fit", r"ph\.LipschitzWeighted\(model\)\.release\(df\)"),
-        (release, "epsilon", r"release\.charge\.epsilon"),
-        (release, "synthetic_data", r"release\.synthetic"),
-        (release, "to_csv", r"release\.save\(folder\)"),
     ):
         fails(AttributeError, said, getattr, owner, name)
         assert not hasattr(owner, "no_such_thing")

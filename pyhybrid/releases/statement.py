@@ -173,7 +173,7 @@ def _how(release: ReleaseRecord) -> list[str]:
         counts=release.provenance.counts,
         made=release.provenance,
         own=release.settings.get("program", "published") != "published",  # not of pyhybrid's
-        asked=release.requested,
+        asked=release.requested,  # none of R's
         rule=None if diagnostics is None else diagnostics.rule.describe(),
         charge=release.charge,
         seeded=release.seeded,
