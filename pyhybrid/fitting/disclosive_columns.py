@@ -33,17 +33,21 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _EVEN = 5  # times the mean: rows of a person at most
+_NUMBERED = r"(_?(id|no|nr|num|number|code|key))?$"
+_PERSON = rf"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|serial){_NUMBERED}"
 _REPEATED = re.compile(
-    r"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|(^|[_\W])(person|patient|"
-    r"subject|respondent|participant|customer|client|household|employee|pupil|student|identifier)"
-    r"s?(_?(id|no|nr|num|number|code|key))?$",
+    rf"{_PERSON}|(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|"
+    r"(^|[_\W])(person|patient|subject|respondent|participant|customer|client|household|employee|"
+    rf"pupil|student|identifier)s?{_NUMBERED}",
     re.IGNORECASE,
 )
 _TIME = re.compile(
     r"year|month|quarter|week|day|date|time|wave|round|period|visit|trial|^(t|yr|mon|qtr)$", re.I
 )
 _LOOKED_AT = 40  # columns, each with so many others
-_IDENTIFIED = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.I)
+_IDENTIFIED = re.compile(
+    rf"{_PERSON}|(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.IGNORECASE
+)
 
 
 def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.support import FEW, decimals_of
+from pyhybrid.models.columns.support import FEW, codes_among, decimals_of
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
@@ -128,8 +128,9 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
 
     Levels give Bernoulli, Categorical or, in an order, Ordinal; whole numbers counts, or levels if
     there are few; other numbers shares within 0 and 1, amounts above 0 by the shape of their
-    logarithms, or numbers of any sign. From 2 % on, missing values, and zeros among amounts, are
-    modeled in blocks of their own; fewer count as absent. InvalidInput for columns of one value or
+    logarithms, or numbers of any sign. Numbers that seem to be answers,
+    and from 2 % on missing values, and zeros among amounts, are modeled in blocks of their own;
+    fewer of these count as absent. InvalidInput for columns of one value or
     none, and of text of too many levels.
     """
     held = column.dropna()
@@ -138,6 +139,10 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
     if held.nunique() < 2:
         raise InvalidInput(f"outcome {str(column.name)!r} must hold two values or more")
     suggested = _of_numbers(held) if is_number(held) else _of_levels(held, str(column.name))
+    if codes := codes_among(held):
+        of_amounts = _of_numbers(held[~held.isin(codes)])
+        if "levels" not in of_amounts.settings:
+            suggested = of_amounts.but(f", and codes {', '.join(map(str, codes))}", codes=codes)
     if column.isna().mean() >= _MANY:
         return suggested.but(", and missing values", missing=True)
     few = ", and missing values, which get synthetic ones"

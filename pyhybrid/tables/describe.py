@@ -33,7 +33,7 @@ from pyhybrid.models.columns.kinds import (
     dates_kind,
     kind_of,
 )
-from pyhybrid.models.columns.support import FEW
+from pyhybrid.models.columns.support import codes_among
 from pyhybrid.models.columns.types_files import AFTER, CONFIRMED, DRAFTED, SCHEMA, schema_of_types
 from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
@@ -45,8 +45,6 @@ _RARE = 10
 _PARTS_OF_DATES = 50
 _OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out, unless the kind is Dates"
 _UNTOLD = "dates whose format they do not tell: declare it, format= of the kind Dates"
-_MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
-_NINES = [10.0**power - 1 for power in range(2, 8)]
 _IDENTIFIES = "it may be an identifier: nearly all values differ"
 _PERSONS = "it may identify persons with several rows each: declare them as the unit"
 
@@ -151,29 +149,6 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
             return ranged(kind, column)
     except InvalidInput:  # no float is beyond them
         return None
-
-
-def codes_among(column: pd.Series) -> tuple[int, ...]:
-    """Numbers that seem to be answers and no amounts: whole, few, and of several records each, as
-    -9, -8, -7 below amounts of at least 0, or 97, 98, 99 far above all others."""
-    if not is_number(column):
-        return ()
-    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
-    if values.size <= FEW or not np.isfinite(values).all():
-        return ()
-    largest = values[-1]
-    nines = largest if largest in _NINES else np.inf
-    above = values > nines - 4
-    for codes in (values < 0, above):
-        found, others = values[codes], values[~codes]
-        apart = found.min(initial=0) > -100
-        if codes is above:
-            apart = found.size > 1 and others.max(initial=0) < largest / 2
-        if not (0 < found.size <= _MOST_CODES and apart and others.size > 1):
-            continue
-        if (found % 1 == 0).all() and counts[codes].min() >= _RECORDS_OF_A_CODE:
-            return tuple(int(code) for code in found)
-    return ()
 
 
 def write_draft(

@@ -20,6 +20,7 @@ GIVEN_AWAY: dict[str, Any] = {
     "who": [f"{SURNAMES[k % 150]} {SURNAMES[(7 * k) % 150]}" for k in range(N)],
     "person_id": np.arange(N) // 2, "record": RNG.permutation(N) + 1,
     "social": RNG.choice(900_000_000, N, replace=False) + 100_000_000,
+    "pidnum": RNG.integers(0, 10_000_000, N), "idcode": RNG.integers(0, N, N),
     "social_or_missing": pd.array([*range(300_000, 300_000 + N - 1), None], dtype="Int64"),
     "code": [f"x{k:04d}" for k in range(N)],
     "mail": [f"{SURNAMES[k % 140]}@b.org" for k in range(N)],
@@ -144,8 +145,8 @@ def test_identifiers_with_several_rows_each_are_named() -> None:
     k = np.arange(300)
     table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
                           "household": k % 5, "user_id": np.where(k % 2, 0, k), "wave": k % 3,
-                          "age_then": 20 + np.sqrt(k // 3)})  # fmt: skip
-    assert repeated_identifiers(table) == ["pid", "Patient_No"]
+                          "age_then": 20 + np.sqrt(k // 3), "idcode": k // 2})  # fmt: skip
+    assert repeated_identifiers(table) == ["pid", "Patient_No", "idcode"]
 
 
 @pytest.mark.parametrize("text", [True, False])

@@ -58,6 +58,17 @@ def test_zeros_and_missing_values_get_blocks_where_they_are_many(seed):
     assert blocks_of(np.where(many, None, rng.choice(["a", "b"], N))) == ("bernoulli", ["missing"])
 
 
+def test_answers_among_amounts_are_codes():
+    rng = np.random.default_rng(0)
+    income = np.round(rng.lognormal(9, 0.5, N))
+    asked = np.where(rng.random(N) < 0.05, rng.choice([-9, -8], N), income)
+    suggested = suggest_model(pd.Series(asked, name="y"))
+    assert str(suggested).startswith("lognormal:decimals=0,unit=8000,codes=-9+-8")
+    assert suggested.holds.endswith("codes -9, -8")
+    few = np.where(rng.random(N) < 0.05, -9, rng.choice(5, N))
+    assert "codes" not in suggest_model(pd.Series(few, name="y")).settings
+
+
 def test_skewed_turnover_is_not_normal():
     turnover = pd.Series(np.round(np.random.default_rng(2).lognormal(12, 1.5, N)), name="turnover")
     assert suggest_model(turnover).name == "lognormal"

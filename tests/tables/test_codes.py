@@ -8,7 +8,8 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.models.columns.kinds import kind_from_dict
-from pyhybrid.tables.describe import codes_among, seen_kind, to_decide
+from pyhybrid.models.columns.support import codes_among
+from pyhybrid.tables.describe import seen_kind, to_decide
 
 RNG = np.random.default_rng(3)
 N = 2000

@@ -19,7 +19,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.formula.values import column_like
+from pyhybrid.models.formula.values import column_like, is_number
 from pyhybrid.privacy.histogram import in_steps
 
 LARGEST = float(2**53)
@@ -52,6 +52,8 @@ TRANSFORMS: Mapping[str, Transform] = {
 FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
 _TRIES = 1000
+_MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
+_NINES = [10.0**power - 1 for power in range(2, 8)]
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -184,3 +186,26 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None)
         fit = limits.min <= values.min(initial=0) and values.max(initial=0) <= limits.max
         dtype, values = dtype if fit else widest, values.astype(np.int64)
     return column_like(values, like).astype(dtype)
+
+
+def codes_among(column: pd.Series) -> tuple[int, ...]:
+    """Numbers that seem to be answers and no amounts: whole, few, and of several records each, as
+    -9, -8, -7 below amounts of at least 0, or 97, 98, 99 far above all others."""
+    if not is_number(column):
+        return ()
+    values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
+    if values.size <= FEW or not np.isfinite(values).all():
+        return ()
+    largest = values[-1]
+    nines = largest if largest in _NINES else np.inf
+    above = values > nines - 4
+    for codes in (values < 0, above):
+        found, others = values[codes], values[~codes]
+        apart = found.min(initial=0) > -100
+        if codes is above:
+            apart = found.size > 1 and others.max(initial=0) < largest / 2
+        if not (0 < found.size <= _MOST_CODES and apart and others.size > 1):
+            continue
+        if (found % 1 == 0).all() and counts[codes].min() >= _RECORDS_OF_A_CODE:
+            return tuple(int(code) for code in found)
+    return ()
