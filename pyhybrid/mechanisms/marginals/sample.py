@@ -35,7 +35,7 @@ _RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those bef
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
-_MOST_REGRESSED = 100_000  # synthetic records that a regression is fitted to
+_MOST_REGRESSED = 50_000  # synthetic records that a regression is fitted to
 _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
@@ -153,12 +153,12 @@ def simulated(
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """A cell for each record (n,), each on its own, from probabilities `p` (R, K) by distinct row;
     `rows` (n,) is the row of each record."""
-    below = p.cumsum(axis=1)
-    at = rng.random(rows.size)
-    cells = np.zeros(at.size, dtype=np.int64)
-    for cell in range(below.shape[1] - 1):
-        cells += at > below[rows, cell]
-    return cells
+    n_cells = p.shape[1]
+    ends = p.cumsum(axis=1)
+    ends /= ends[:, -1:]
+    ends += np.arange(p.shape[0])[:, None]  # all rows one after the other
+    places = np.searchsorted(ends.ravel(), rows + rng.random(rows.size)) - rows * n_cells
+    return np.asarray(np.clip(places, 0, n_cells - 1), dtype=np.int64)
 
 
 def balanced(
@@ -250,15 +250,18 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
     if not names or not rows.size:
         return at
     others = [records.predictor(name).cells for name in names]
-    design = sparse.csr_array(sparse.hstack(others, format="csr")[rows] / PARTS)
+    some = rows[:_MOST_REGRESSED]
+    design = sparse.csr_array(sparse.hstack([cells[some] for cells in others], format="csr"))
     bins = place[rows]
     held = np.bincount(bins, minlength=domain.n_bins) / rows.size
     cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
     heights = np.exp(-(cuts**2) / 2) / math.sqrt(2 * math.pi)
     scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
-    some = slice(_MOST_REGRESSED)
-    information = (design[some].T @ design[some]).toarray() + np.eye(design.shape[1])
-    mean = design @ linalg.solve(information, design[some].T @ scores[some], assume_a="pos")
+    information = (design.T @ design).toarray() + PARTS**2 * np.eye(design.shape[1])
+    effects = linalg.solve(information, design.T @ scores[: some.size], assume_a="pos")
+    ends = np.cumsum([cells.shape[1] for cells in others])[:-1]
+    parts = zip(others, np.split(effects, ends), strict=True)
+    mean = sum(cells @ own for cells, own in parts)[rows]
     mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
     size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
     low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))
