@@ -178,6 +178,12 @@ class FitSession:
         ones = np.where(self.present, 1.0, 0.0)
         return self.fit(ones, label="unweighted fit", draw_quantile=draw_quantile)
 
+    def log_lik(self, fit: PosteriorFit) -> FloatArray:
+        """Log-likelihood of each record, unweighted, in each draw of a fit, shape (S, n), as the
+        papers' programs give it under weights of 1. Confidential."""
+        blocks = [*self.bound.log_lik_blocks(fit.draws)]
+        return np.concatenate(blocks, axis=1)[:, self.bound.row_of]
+
     @property
     def has_fixed_draws(self) -> bool:
         """True if chains make the draws that were asked for, and no second try."""
@@ -307,9 +313,11 @@ class FitSession:
             whose = f"{', '.join(self.bound.synthesized)}: {label}"
             message = f"{whose} did not converge, {tried}: {'; '.join(diagnostics.problems)}"
             if self.on_not_converged == "raise":
+                other = ", or the default program, which samples the same posterior"
                 raise NotConverged(
-                    f"{message}. Give more warm-up and draws, or on_not_converged='warn' to "
-                    "release anyway, with that stated in the charge"
+                    f"{message}. Give more warm-up and draws, an adapt_delta nearer to 1"
+                    f"{other if self.bound.program.name.startswith('published/') else ''}, or "
+                    "on_not_converged='warn' to release anyway, with that stated in the charge"
                 )
             warnings.warn(message, stacklevel=2)
         return draws, diagnostics
