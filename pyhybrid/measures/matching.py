@@ -18,7 +18,7 @@ rate: Reiter, Mitra (2009), J. Privacy and Confidentiality 1:99-110.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from pyhybrid.core.checks import (
     FloatArray,
     IntArray,
     check_choice,
+    check_each,
     check_flag,
     check_nonnegative,
     check_numeric,
-    number_of,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
@@ -84,15 +84,15 @@ class MatchingRisk:
         n and m.
     """
 
-    by_record: FloatArray
-    correct_by_record: FloatArray | None
-    n_matches: FloatArray
+    by_record: FloatArray = field(repr=False)
+    correct_by_record: FloatArray | None = field(repr=False)
+    n_matches: FloatArray = field(repr=False)
     expected_match_risk: float | None = None
     true_match_rate: float | None = None
     false_match_rate: float | None = None
     n_unique_matches: float
     n_no_match: float
-    by_set: dict[str, FloatArray]
+    by_set: dict[str, FloatArray] = field(repr=False)
     n_targets: int
     n_sets: int
 
@@ -100,9 +100,6 @@ class MatchingRisk:
     def mean_risk(self) -> float:
         """Mean of I_i over the targets."""
         return float(self.by_record.mean())
-
-    def __repr__(self) -> str:
-        return f"<MatchingRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,26 +120,17 @@ class AttributeRisk:
     holdout : float or None
         Mean of A_i over records that were not in the data. By how far `overall` is
         above it, being in the data adds to the risk. The rest is learned about anybody.
-    n_no_match : float
-        Targets without a match, average over the sets.
-    n_targets, n_sets : int
     """
 
-    by_record: FloatArray
+    by_record: FloatArray = field(repr=False)
     overall: float
     baseline: float
     holdout: float | None
-    n_no_match: float
-    n_targets: int
-    n_sets: int
 
     @property
     def excess(self) -> float | None:
         """`overall` - `holdout`, in [-1, 1]; 0 if being in the data adds nothing."""
         return None if self.holdout is None else self.overall - self.holdout
-
-    def __repr__(self) -> str:
-        return f"<AttributeRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
@@ -181,10 +169,7 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
     except ValueError:
         raise InvalidInput(f"radius must broadcast to {x.shape}: found {r.shape}") from None
     for name, values in (("targets", x), ("candidates", z), ("radius", r)):
-        wrong = np.argwhere(~np.isfinite(values))
-        if wrong.size:
-            row, key = wrong[0]
-            raise InvalidInput(f"{name} must be finite: row {row}, key {key} is not")
+        check_each(np.isfinite(values).all(axis=1), name + " must be finite: row {} is not")
     if (r < 0).any():
         raise InvalidInput(f"radius must be >= 0: found {r.min():g}")
     exact = ~r.any(axis=0)
@@ -268,7 +253,9 @@ def matching_risk(
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
     reach = _radii(tables, tables.real, names, radius, kind)
-    c = _counts(tables, tables.real, tables.synthetic, names, reach)
+    x, radii = _boxes(tables, tables.real, names, reach)
+    keys_of_sets = [tables.numeric_keys(names, table) for table in tables.synthetic]
+    c = np.array([match_counts(x, z, radii) for z in keys_of_sets])
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
     by_set = {
@@ -277,9 +264,7 @@ def matching_risk(
     }
     correct = None
     if _correspond(real, synthetic, rows_correspond):
-        x, radii = _boxes(tables, tables.real, names, reach)
-        sets = (tables.numeric_keys(names, table) for table in tables.synthetic)
-        true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in sets])
+        true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in keys_of_sets])
         correct = chance * true
         by_set |= {
             "expected_match_risk": correct.sum(axis=1),
@@ -329,26 +314,23 @@ def attribute_risk(
     tables = reconcile_tables(real, synthetic, columns=columns, what="key", holdout=holdout)
     sets = tables.synthetic if holdout is None else tables.synthetic[:-1]
 
-    def shares_of(targets: pd.DataFrame) -> tuple[FloatArray, float, float]:
-        """A_i (n,), the share within the radius among all records, targets without a match."""
+    def shares_of(targets: pd.DataFrame) -> tuple[FloatArray, float]:
+        """A_i (n,), and the share within the radius among all records."""
         reach = _radii(tables, targets, columns, radius, kind)
-        matched, within, both = (
-            _counts(tables, targets, sets, of, reach) for of in (names, [sensitive], columns)
-        )
+
+        def counts(of: Sequence[str]) -> IntArray:
+            x, radii = _boxes(tables, targets, of, reach)
+            return np.array([match_counts(x, tables.numeric_keys(of, t), radii) for t in sets])
+
+        matched, within, both = (counts(of) for of in (names, [sensitive], columns))
         shares = np.divide(both, matched, out=np.zeros(both.shape), where=matched > 0)
         prior = (within.mean(axis=1) / [len(table) for table in sets]).mean()
-        return shares.mean(axis=0), float(prior), float((matched == 0).sum(axis=1).mean())
+        return shares.mean(axis=0), float(prior)
 
-    shares, prior, unmatched = shares_of(tables.real)
+    shares, prior = shares_of(tables.real)
     others = None if holdout is None else float(shares_of(tables.synthetic[-1])[0].mean())
     return AttributeRisk(
-        by_record=shares,
-        overall=float(shares.mean()),
-        baseline=prior,
-        holdout=others,
-        n_no_match=unmatched,
-        n_targets=shares.size,
-        n_sets=len(sets),
+        by_record=shares, overall=float(shares.mean()), baseline=prior, holdout=others
     )
 
 
@@ -363,27 +345,14 @@ def _boxes(
     return x, radius
 
 
-def _counts(
-    tables: Tables,
-    targets: pd.DataFrame,
-    sets: Sequence[pd.DataFrame],
-    columns: Sequence[str],
-    reach: Mapping[str, FloatArray],
-) -> IntArray:
-    """Matches of each target in each set, shape (m, n)."""
-    x, radius = _boxes(tables, targets, columns, reach)
-    return np.array([match_counts(x, tables.numeric_keys(columns, t), radius) for t in sets])
-
-
 def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
     sets = synthetic_sets(synthetic)
     if rows_correspond is None:
         return all(keeps_rows(real, table) for table in sets)
-    unlike = [number for number, table in enumerate(sets, start=1) if len(table) != len(real)]
-    if check_flag(rows_correspond, "rows_correspond") and unlike:
+    lengths = [len(table) for table in sets]
+    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
         raise InvalidInput(
-            f"rows can correspond only in sets of {len(real)} rows: synthetic set {unlike[0]} has "
-            f"{len(sets[unlike[0] - 1])}"
+            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
         )
     return bool(rows_correspond)
 
@@ -402,16 +371,15 @@ def _radii(
         unknown = [column for column in by_key if column not in columns]
         if unknown:
             raise InvalidInput(f"{what} must name keys: {unknown[0]!r} is not one of them")
-    for column, unit in kinds.items():
-        named = f"kind of {column!r}" if isinstance(kind, Mapping) else "kind"
-        check_choice(unit, named, ("absolute", "relative"))
     radii = {}
     for column, width in (radius or {}).items():
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
         check_nonnegative(width, f"radius of {column!r}")
+        unit = kinds.get(column, "absolute")
+        check_choice(unit, f"kind of {column!r}", ("absolute", "relative"))
         size = targets[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
-        ball = width * (size if kinds.get(column) == "relative" else np.ones_like(size))
+        ball = width * (size if unit == "relative" else np.ones_like(size))
         # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
         radii[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)
     return radii

@@ -25,7 +25,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
+from pyhybrid.measures.estimates import avg_ecdf, effective_size, estimates, max_ecdf
 from pyhybrid.measures.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -34,7 +34,7 @@ DATA, SYNTHETIC = "data", "synthetic"
 _DISTANCES = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
 _TIDY = ["column", "statistic", "source", "estimate", "lower", "upper"]
 _OF_TABLES = ["statistic", "ratio", "total_variation", "n_cells"]
-_FEWER_ABOVE = 20_000_000
+_MANY = 20_000
 _MOST_LEVELS = 50
 
 
@@ -108,8 +108,7 @@ def column_utility(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
-    statistics: Sequence[str] = STATISTICS,
-    n_resamples: int | None = 1000,
+    n_resamples: int | None = None,
     weights: str | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> ColumnUtility:
@@ -119,18 +118,14 @@ def column_utility(
     ----------
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.measures.propensity_utility`.
-    statistics, n_resamples, rng
+    n_resamples, rng
         As in `pyhybrid.measures.estimates`; None stands for 1000 resamples, 200 for many records.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
-    how: dict[str, Any] = {
-        "statistics": statistics,
-        "n_resamples": few if n_resamples is None else check_count(n_resamples, "n_resamples"),
-        "rng": generator_of(rng),
-    }
+    resamples = n_resamples or (200 if len(tables.real) > _MANY else 1000)
+    generator = generator_of(rng)
     distances: list[list[Any]] = []
     parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
@@ -154,10 +149,11 @@ def column_utility(
         means = map(float, (*np.mean(gaps, axis=0), missing, np.mean(absent)))
         distances.append([column, *means])
         for source, values, w in ((DATA, truth, weight), (SYNTHETIC, sets, of_sets)):
-            found = estimates(values, weights=w, **how)
-            ends = {name: getattr(found, name) for name in ("estimate", "lower", "upper")}
-            rows = {"column": column, "statistic": found.statistics, "source": source, **ends}
-            parts.append(pd.DataFrame(rows))
+            found = estimates(values, weights=w, n_resamples=resamples, rng=generator)
+            parts.append(pd.DataFrame({
+                "column": column, "statistic": found.statistics, "source": source,
+                "estimate": found.estimate, "lower": found.lower, "upper": found.upper,
+            }))  # fmt: skip
     return ColumnUtility(
         distances=pd.DataFrame(distances, columns=_DISTANCES),
         estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_TIDY),

@@ -125,7 +125,7 @@ def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"values": [1.0, np.nan]}, "element 1 is not"),
     ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
-    ({"values": []}, "at least one set"), ({"values": [[1.0], []]}, "set 2 must be a vector"),
+    ({"values": []}, "n >= 1"), ({"values": [[1.0], []]}, "set 2 must be a vector"),
     ({"values": np.ones((2, 2))}, r"shape \(n,\)"), ({"values": ["a"]}, "numeric"),
     ({"values": [1.0], "statistics": ["mode"]}, "mean, median, or q"),
     ({"values": [1.0], "statistics": ["q0"]}, "mean, median, or q"),

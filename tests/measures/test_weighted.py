@@ -74,7 +74,7 @@ def test_weighted_intervals_cover_the_population() -> None:
 
 
 @pytest.mark.parametrize(("weights", "message"), [
-    ([1.0, 0.0, 1.0], "weights must be finite and above 0: element 1"),
+    ([1.0, 0.0, 1.0], "weights of values must be finite and above 0: element 1"),
     ([1.0, np.nan, 1.0], "above 0"), ([1.0, 1.0], "3 elements: found 2"),
 ])  # fmt: skip
 def test_bad_weights_are_named(weights: Any, message: str) -> None:
