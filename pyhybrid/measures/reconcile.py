@@ -305,7 +305,8 @@ def _levels(values: pd.Series) -> list[str]:
     """Levels that occur in the data, in their order: as declared, by size of numbers, by text."""
     levels = [*dict.fromkeys(_blank(values).dropna())]
     if isinstance(values.dtype, pd.CategoricalDtype):
-        levels.sort(key=values.dtype.categories.get_loc)
+        declared = {level: k for k, level in enumerate(values.dtype.categories)}
+        levels.sort(key=declared.__getitem__)
     else:
         try:
             levels.sort()

@@ -39,10 +39,6 @@ class PrivateAnswer(ABC):
     value: Any
 
     def __post_init__(self) -> None:
-        self.check_charge()
-
-    def check_charge(self) -> None:
-        """Raise InvalidInput unless the charge covers what the noise costs."""
         cost = self.cost()
         # One unit of float rounding: OpenDP states costs that are rounded up in binary.
         if Fraction(self.charge.epsilon) < Fraction(cost) * (1 - Fraction(1, 2**50)):

@@ -24,8 +24,7 @@ from pyhybrid.primitives.laplace import (
     laplace_sum,
     laplace_vector,
 )
-from pyhybrid.primitives.response import randomized_response
-from pyhybrid.primitives.selection import exponential_mechanism
+from pyhybrid.primitives.selection import exponential_mechanism, randomized_response
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import epsilon_text
 from tests.conftest import require
@@ -168,11 +167,10 @@ def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
 def test_the_exponential_mechanism_has_its_probabilities() -> None:
     scores, epsilon = np.array([0.0, 1.0, 3.0, 2.5]), 1.4
     weight = np.exp(epsilon * scores / (2 * 0.8))
-    own: dict[str, Any] = {**CHOICE, "sensitivity": 0.8, "candidates": "abcd"}
+    own: dict[str, Any] = {**CHOICE, "sensitivity": 0.8}
     chosen = [exponential_mechanism(scores, **own, epsilon=epsilon) for _ in range(2000)]
     found = np.bincount([c.value for c in chosen], minlength=4)
     assert stats.chisquare(found, 2000 * weight / weight.sum()).pvalue > P_VALUE
-    assert all(c.candidate == "abcd"[c.value] for c in chosen)
     # Report-noisy-max with exponential noise, OpenDP's other choice, is another distribution.
     other = dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float),
@@ -299,8 +297,6 @@ def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None
     (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
     (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0}, epsilon=1.0),
         "sensitivity must be above 0"),
-    (lambda: exponential_mechanism([1, 2], **CHOICE, epsilon=1.0, candidates="abc"),
-        "one per score"),
     (lambda: dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
     (lambda: dp_kmeans([[3.0, 1.0]], n_clusters=1, n_rounds=1, epsilon=1.0), "L1 norm.*record 0"),
     (lambda: dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
