@@ -216,7 +216,7 @@ def model_utility(
         raise InvalidInput(
             f"n_imputations must divide the number of sets, {m}: found {n_imputations}"
         )
-    named = zip(("the data", *tables.names), tables.all, tables.weights(), strict=True)
+    named = zip(("the data", *tables.names), tables.all, tables.weights, strict=True)
     fit_of_data, *fits = (
         _fit(table, formula, model, name, survey, weighing=weights is not None)
         for name, table, survey in named
@@ -248,7 +248,7 @@ def _fit(
     formula: str,
     model: str,
     name: str,
-    weights: FloatArray | None,
+    weights: FloatArray,
     *,
     weighing: bool,
 ) -> Any:
@@ -272,7 +272,7 @@ def _fit(
             built = build(read, table)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
-            if weights is None:
+            if (weights == 1).all():
                 fit = built.fit(**quiet)
             else:
                 rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables count from 0

@@ -84,12 +84,11 @@ def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
 
 
 def logistic_propensities(
-    basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
+    basis: FloatArray, is_synthetic: BoolArray, weight: FloatArray
 ) -> FloatArray:
     """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
     k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
-    weight = np.ones(y.size) if weights is None else weights
 
     def deviance(linear: FloatArray) -> float:
         return float(np.sum(weight * (np.logaddexp(0, linear) - y * linear)))
@@ -130,22 +129,15 @@ def orthonormal_design(columns: FloatArray) -> FloatArray:
     return np.hstack([intercept, basis[:, :rank]])
 
 
-def null_pmse(
-    basis: FloatArray,
-    is_synthetic: BoolArray,
-    *,
-    null: str = "population",
-    weights: FloatArray | None = None,
-) -> Null:
+def null_pmse(basis: FloatArray, is_synthetic: BoolArray, weight: FloatArray, null: str) -> Null:
     """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
     synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "paired", row
-    n + i may be exchanged with row i. S has terms w_i (y_i - c) b_i, w_i = 1 without weights."""
+    n + i may be exchanged with row i. S has terms w_i (y_i - c) b_i."""
     total, k = basis.shape
-    if weights is None and null == "population":
+    if null == "population" and (weight == 1).all():
         c = float(is_synthetic.mean())
         size = c * (1 - c) / total
         return size * (k - 1), size * float(np.sqrt(2 * (k - 1)))
-    weight = np.ones(total) if weights is None else weights
     c = float(weight[is_synthetic].sum() / weight.sum())
     middle = weight @ basis / weight.sum()
     term = (basis - middle) * (weight * np.where(is_synthetic, 1 - c, -c))[:, None]
@@ -243,7 +235,7 @@ def propensity_utility(
         raise InvalidInput("classifier 'cart' takes no interactions: use 'logistic'")
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
-    weight_data, *weight_sets = tables.weights(averaged=True)
+    weight_data, *weight_sets = tables.mean_weights
     for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
         null_of_set = null
         if null == "auto":
@@ -254,11 +246,7 @@ def propensity_utility(
             )
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
-        weight = None
-        if weight_data is not None or weight_set is not None:  # without, each row counts once
-            weight = np.ones(len(stacked))
-            weight[~label] *= 1 if weight_data is None else weight_data
-            weight[label] *= 1 if weight_set is None else weight_set
+        weight = np.concatenate([weight_data, weight_set])
         if classifier == "cart":
             shuffled = _permuted(label, null_of_set, n_permutations, generator)
             seed, step = int(generator.integers(2**31)), f"CART permutations, {name}"
@@ -282,7 +270,7 @@ def _by_logistic(
     label: BoolArray,
     null: str,
     interactions: bool,
-    weight: FloatArray | None,
+    weight: FloatArray,
 ) -> tuple[FloatArray, Null]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
@@ -296,7 +284,7 @@ def _by_logistic(
         pairs = [*combinations(parts, 2)]
         parts += [(a[:, :, None] * b[:, None, :]).reshape(len(a), -1) for a, b in pairs]
     basis = orthonormal_design(np.hstack(parts))
-    expected = null_pmse(basis, label, null=null, weights=weight)
+    expected = null_pmse(basis, label, weight, null)
     return logistic_propensities(basis, label, weight), expected
 
 
@@ -330,7 +318,7 @@ def _by_cart(
     stacked: pd.DataFrame,
     label: BoolArray,
     shuffled: Sequence[BoolArray],
-    weight: FloatArray | None,
+    weight: FloatArray,
     seed: int,
     report: Callable[[int, int], None] | None,
 ) -> tuple[FloatArray, Null]:

@@ -17,7 +17,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_each, did_you_mean, not_a_frame
 from pyhybrid.core.dates import DATE, MOST_DATES, TIME, date_format, plausible, read_dates
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.estimates import average_one, check_weights
+from pyhybrid.measures.estimates import average_one
 
 _DATA = "the data"
 _MOSTLY = 0.9  # of a column's entries are dates
@@ -28,23 +28,22 @@ _LARGEST = 1e15  # of a weight: beyond it sums and shares leave what floats can 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
-    since 1970-01-01 as float64, all else categorical. `survey_weights` are 1 + m vectors (n,), None
-    where all are 1."""
+    since 1970-01-01 as float64, all else categorical; and their 1 + m design weights (n,)."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
     names: tuple[str, ...]
-    survey_weights: tuple[FloatArray | None, ...]
+    weights: tuple[FloatArray, ...]
 
     @property
     def all(self) -> tuple[pd.DataFrame, ...]:
         """The data and each set."""
         return (self.real, *self.synthetic)
 
-    def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
-        """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
-        over their mean, so that a set without weights counts as much as one with."""
-        return [average_one(w) if averaged and w is not None else w for w in self.survey_weights]
+    @property
+    def mean_weights(self) -> list[FloatArray]:
+        """The weights over their mean: a set without weights counts as much as one with."""
+        return [average_one(weights) for weights in self.weights]
 
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
@@ -138,7 +137,7 @@ def reconcile_tables(
         for parts in zip(*read.values(), strict=True)
     )
     survey = tuple(_weights_of(table, weights, name) for name, table in tables.items())
-    return Tables(real=data, synthetic=(*others,), names=(*tables,)[1:], survey_weights=survey)
+    return Tables(real=data, synthetic=(*others,), names=(*tables,)[1:], weights=survey)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
@@ -172,11 +171,11 @@ def survey_weights(column: pd.Series, name: str, *, zero: bool = False) -> Float
     return weight
 
 
-def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArray | None:
+def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArray:
     if weights is None or weights not in table.columns:
-        return None
+        return np.ones(len(table))
     try:
-        return check_weights(survey_weights(table[weights], weights), len(table))
+        return survey_weights(table[weights], weights)
     except InvalidInput as error:
         raise InvalidInput(f"{error} (in {name})") from None
 

@@ -102,18 +102,21 @@ class UtilitySummary:
         return {name: float(value) for name, value in numbers.items()}
 
     def _fields(self) -> dict[str, Any]:
-        propensities = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
+        by_classifier = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
         return {
             "n": len(self.tables.real),
             "n_synthetic": len(self.tables.synthetic),
             "columns": self.columns.distances,
             "estimates": self.columns.estimates,
-            "propensities": {name: table.reset_index() for name, table in propensities.items()},
+            "propensities": {name: sets.reset_index() for name, sets in by_classifier.items()},
             "one_way": self.one_and_two_way.one_way,
             "two_way": self.one_and_two_way.two_way,
             "models": [
                 {
-                    **{name: getattr(fit, name) for name in ("formula", "model", "rule", "n_used")},
+                    "formula": fit.formula,
+                    "model": fit.model,
+                    "rule": fit.rule,
+                    "n_used": fit.n_used,
                     "terms": fit.table.reset_index(),
                 }
                 for fit in self.models
@@ -188,19 +191,14 @@ def utility_summary(
     generator = generator_of(rng)
     chosen = rule or (SINGLE if len(tables.synthetic) == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)
+    permuted: dict[str, Any] = {"n_permutations": n_permutations, "progress": progress}
     return UtilitySummary(
         models=tuple(
             model_utility(tables, None, formula, model=model, rule=chosen) for formula in formulas
         ),
         columns=column_utility(tables, rng=generator),
         logistic=propensity_utility(tables),
-        cart=propensity_utility(
-            tables,
-            classifier="cart",
-            n_permutations=n_permutations,
-            rng=generator,
-            progress=progress,
-        ),
+        cart=propensity_utility(tables, classifier="cart", rng=generator, **permuted),
         one_and_two_way=table_utility(tables),
         tables=tables,
     )
