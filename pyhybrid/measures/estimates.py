@@ -121,10 +121,9 @@ def estimates(
 
     Notes
     -----
-    The resamples are exact draws, but none is stored. The order statistics that a quantile needs
-    are those of n uniform numbers, which are beta variables: O(B) whatever n is. Means are drawn
-    by multinomial counts of the distinct values where they are few, else record by record, in
-    blocks of bounded size. Unlike statistics are resampled independently of each other.
+    The resamples are exact draws, but none is stored: the order statistics that a quantile needs
+    are those of n uniform numbers, which are beta variables. Unlike statistics are resampled
+    independently of each other.
 
     Examples
     --------

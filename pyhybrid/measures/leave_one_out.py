@@ -30,13 +30,9 @@ _FEWEST_DRAWS = 10
 class LeaveOneOutLoss:
     """Estimated privacy losses, in nats. Confidential: functions of the data.
 
-    Attributes
-    ----------
-    by_record, by_draw : ndarray, shape (n,) and (S,)
-        Largest abs(L_is) over the draws, and over the records.
-    pareto_k : ndarray, shape (n,)
-        Shape of the smoothed tail. Above 0.7 the loss of that record is unreliable; -inf where the
-        term does not move; inf where there are too few draws to tell.
+    Largest abs(L_is) over the draws, `by_record` (n,), and over the records, `by_draw` (S,). The
+    shape of the smoothed tail, `pareto_k` (n,), is above 0.7 where the loss of a record is
+    unreliable; -inf where its term does not move; inf where there are too few draws to tell.
     """
 
     by_record: FloatArray

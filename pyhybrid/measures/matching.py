@@ -57,27 +57,24 @@ class MatchingRisk:
 
     c_il is the number of records of set l that match target i; T_il is 1 if the target's own row,
     row i of set l, is among them. What needs T_il is None where rows do not correspond: without own
-    rows, 1/c_il is an upper limit.
+    rows, 1/c_il is an upper limit. The numbers of a set are averaged over the sets.
 
     Attributes
     ----------
     by_record : ndarray, shape (n,)
-        I_i in [0, 1]: 1/c_il averaged over the sets, 0 where nothing matches: the probability that
-        the intruder gives to the record he names. Smaller is safer.
+        I_i in [0, 1]: 1/c_il, 0 where nothing matches: the probability that the intruder gives to
+        the record he names. Smaller is safer.
     correct_by_record : ndarray, shape (n,), or None
-        T_il/c_il averaged over the sets, in [0, I_i]: the probability that he names the target.
+        T_il/c_il, in [0, I_i]: the probability that he names the target.
     n_matches : ndarray, shape (n,)
-        c_il averaged over the sets.
+        c_il.
     expected_match_risk : float or None
-        Sum over i of T_il/c_il, averaged over the sets: targets that he names correctly, in
-        [0, n].
-    true_match_rate : float or None
-        Share of the n targets with one match only that is their own row (c = 1, T = 1), in [0, 1].
-    false_match_rate : float or None
-        Share of unique matches (c = 1) that are another's row, in [0, 1]; 0 for a set without
-        unique matches. Larger is safer.
+        Sum over i of T_il/c_il: targets that he names correctly, in [0, n].
+    true_match_rate, false_match_rate : float or None
+        Share of the n targets with one match only that is their own row (c = 1, T = 1), and of
+        unique matches (c = 1) that are another's row, 0 for a set without; in [0, 1].
     n_unique_matches, n_no_match : float
-        Targets with c = 1, and with c = 0; averages over the sets.
+        Targets with c = 1, and with c = 0.
     by_set : mapping of str to ndarray, shape (m,)
         The last five by set.
     n_targets, n_sets : int
@@ -146,12 +143,6 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
     radius : array_like, broadcast to (n, k), default 0
         Finite and >= 0, in the unit of each key; 0 asks for equality.
 
-    Notes
-    -----
-    Equal rows are counted once. Both sides are sorted by the keys that must be equal and then by
-    the one that varies most for its radius, so that a block of targets is compared with a window of
-    the candidates. Memory is O(n + n_syn).
-
     Examples
     --------
     >>> match_counts([[30, 1], [50, 2]], [[31, 1], [28, 1], [50, 1]], radius=[[2, 0]])
@@ -172,6 +163,8 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
         check_each(np.isfinite(values).all(axis=1), name + " must be finite: row {} is not")
     if (r < 0).any():
         raise InvalidInput(f"radius must be >= 0: found {r.min():g}")
+    # Equal rows are counted once; both sides are sorted by the keys that must be equal and then by
+    # the one that varies most for its radius: a block of targets meets a window of candidates.
     exact = ~r.any(axis=0)
     code = np.zeros(len(x) + len(z), dtype=np.intp)
     if exact.any():
@@ -215,9 +208,6 @@ def matching_risk(
 ) -> MatchingRisk:
     """Risk that an intruder who knows the keys of a record of the data finds it in synthetic sets.
 
-    Record j of a set matches target i if each key is equal or, with a radius, lies in the closed
-    ball around the target's value.
-
     Parameters
     ----------
     real : DataFrame, n rows
@@ -233,9 +223,8 @@ def matching_risk(
         Unit of the radius: that of the column, or the target's absolute value (0.1: within 10 %).
     rows_correspond : bool, optional
         Whether row i of each set is the synthetic version of row i of the data, as in partial
-        synthesis and masking: expected match risk, true and false match rate need it, and are None
-        else. If omitted: whether each set has n rows and shares with the data, row by row, some
-        column (key or not) that varies.
+        synthesis and masking. If omitted: whether each set has n rows and shares with the data, row
+        by row, some column (key or not) that varies.
 
     Raises
     ------

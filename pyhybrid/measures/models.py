@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +57,8 @@ def pool(models: Any, *, rule: str = "partially_synthetic") -> Pooled:
     Parameters
     ----------
     models : sequence of m results or pairs
-        Each a result of statsmodels, or anything with `params` and `bse`; or a pair (estimate,
-        variance) of numbers or of vectors of one length. For ``rule="nested"`` a sequence of m
-        such sequences, one per imputation, each of the same length r.
+        Results of statsmodels, or anything with `params` and `bse`, or pairs (estimate, variance)
+        of numbers or of vectors. For ``rule="nested"`` m such sequences of one length r.
     rule : str
         "partially_synthetic" [R03] for data of which some columns are synthesized;
         "fully_synthetic" [RRR03] for data of which all are and whose records are fresh;
@@ -122,7 +121,7 @@ def _estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, F
 def _sequence(values: Any, name: str) -> list[Any]:
     if isinstance(values, np.ndarray):
         values = values.tolist()
-    if not isinstance(values, Sequence) or isinstance(values, str) or not len(values):
+    if not isinstance(values, (list, tuple)) or not values:
         raise InvalidInput(f"{name} must be a sequence of at least one: {type(values).__name__}")
     return list(values)
 

@@ -68,10 +68,8 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
     if isinstance(synthetic, pd.DataFrame):
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
-        raise InvalidInput(
-            "synthetic must be a DataFrame or a sequence of at least one, such as "
-            f"release.synthetic: found {type(synthetic).__name__}"
-        )
+        found = type(synthetic).__name__
+        raise InvalidInput(f"synthetic must be a DataFrame or a sequence of at least one: {found}")
     return list(synthetic)
 
 
@@ -79,9 +77,8 @@ def column_names(names: Any, what: str) -> list[str]:
     """Column names: at least one, each once."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise InvalidInput(f"{what} must be a sequence of column names: found {names!r}")
-    twice = [name for name in names if list(names).count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{what} must name each column once: {twice[0]!r} is there twice")
+    if len({*names}) < len(names):
+        raise InvalidInput(f"{what} must name each column once: found {[*names]}")
     return list(names)
 
 

@@ -124,9 +124,8 @@ def laplace_histogram(
     left; the last one on both sides. Other parameters, errors and result as in `laplace_sum`.
     """
     low, high = check_bounds(lower, upper)
-    bins = check_count(n_bins, "n_bins", at_least=2)
-    counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=bins)
-    edges = np.linspace(low, high, bins + 1)
+    counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=n_bins)
+    edges = np.linspace(low, high, counts.size + 1)
     return _answer("laplace_histogram", counts, CHANGED, epsilon, relation, edges=edges)
 
 

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -81,11 +80,6 @@ def load_opendp() -> ModuleType:
     dp.enable_features("contrib")
     prelude: ModuleType = dp
     return prelude
-
-
-def opendp_version() -> str:
-    """Version of the installed OpenDP library."""
-    return version("opendp")
 
 
 @contextlib.contextmanager
