@@ -8,8 +8,8 @@
 #'   loss.
 #' @param alpha Record weights in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @return A list with `by_record` (vector of length n) and `by_draw` (vector of length S), the
-#'   largest `abs(L)` over draws and over records; `quantiles` (n by 3) of `abs(L)` over the draws
-#'   at `probabilities`; and `pareto_k` (vector of length n): above 0.7 the loss is unreliable,
+#'   largest `abs(L)` over draws and over records; and `pareto_k` (vector of length n): above 0.7
+#'   the loss is unreliable,
 #'   `-Inf` where the term does not move, `Inf` where there are too few draws to tell. Confidential.
 #' @references Vehtari, Gelman, Gabry (2017), Statistics and Computing 27:1413-1432.
 #' @examples
@@ -22,16 +22,11 @@ leave_one_out_loss <- function(log_lik, alpha = NULL) {
     stop("leave_one_out_loss() needs the package loo: install.packages(\"loo\")", call. = FALSE)
   }
   terms <- weighted_terms(log_lik, alpha)
-  probabilities <- c(0.5, 0.9, 0.99)
   found <- lapply(seq_len(ncol(terms)), function(i) loss_of(terms[, i]))
   loss <- do.call(cbind, lapply(found, function(one) one$loss))
-  quantiles <- apply(loss, 2, function(values) {
-    if (any(is.infinite(values))) rep(Inf, 3) else stats::quantile(values, probabilities, names = FALSE)
-  })
   list(
     by_record = stats::setNames(matrixStats::colMaxs(loss, useNames = FALSE), colnames(terms)),
     by_draw = matrixStats::rowMaxs(loss, useNames = FALSE),
-    quantiles = t(quantiles), probabilities = probabilities,
     pareto_k = vapply(found, function(one) one$k, 0)
   )
 }

@@ -99,7 +99,7 @@ def covered(
     sets = mechanism.release(df, n_synthetic=_SETS).synthetic
     pairs = [_estimates(each) for each in sets]
     rule = "noise_aware" if aware else "partially_synthetic"
-    pooled = ph.measures.pool(pairs, rule=rule).combined
+    pooled = ph.measures.pool(pairs, rule=rule)
     truth = np.append(_TRUTH, _share())
     ends = [pooled.interval(level) for level in LEVELS]
     return np.array([

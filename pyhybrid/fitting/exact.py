@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, Provenance, SamplerSettings
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import GridForm, ParameterGrid
-from pyhybrid.primitives.noise import opendp_version
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.censoring import Cap
 
@@ -56,7 +56,7 @@ class ExactPosterior:
             for _ in range(n_draws)
         ]
         places = np.array([int(answer.value) for answer in answers])
-        return self._draws(places, f"OpenDP {opendp_version()}")
+        return self._draws(places, f"OpenDP {version('opendp')}")
 
     @property
     def mass(self) -> FloatArray:

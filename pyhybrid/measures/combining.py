@@ -7,7 +7,8 @@ Each rule takes point estimates q and their variances v (squared standard errors
 References
 ----------
 [R03] Reiter (2003), Survey Methodology 29:181-188; [RRR03] Raghunathan, Reiter, Rubin (2003),
-J. Official Statistics 19:1-16; [R04] Reiter (2004), Survey Methodology 30:235-242; Rubin (1987).
+J. Official Statistics 19:1-16; [R04] Reiter (2004), Survey Methodology 30:235-242; Rubin (1987);
+[RHK23] Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference, AISTATS.
 """
 
 from __future__ import annotations
@@ -60,33 +61,6 @@ class Combined:
         return np.stack([self.estimate - half, self.estimate + half])
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """m, the mean of the sets' estimates, b and v."""
-
-    rule: str
-    m: int
-    estimate: FloatArray
-    between: FloatArray
-    within: FloatArray
-
-    @classmethod
-    def of(cls, rule: str, estimates: Any, variances: Any) -> _Moments:
-        q, v = _checked(rule, estimates, variances, ndim=1)
-        return cls(rule, len(q), q.mean(axis=0), q.var(axis=0, ddof=1), v.mean(axis=0))
-
-    def combined(self, variance: FloatArray, df: FloatArray, adjusted: Any = False) -> Combined:
-        return Combined(
-            estimate=self.estimate,
-            variance=variance,
-            df=df,
-            between=self.between,
-            within=self.within,
-            adjusted=np.broadcast_to(adjusted, np.shape(self.between)),
-            rule=self.rule,
-        )
-
-
 def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
     r"""[R03] for partially synthetic data: T = b/m + v, nu = (m-1)(1 + 1/r)^2, r = (b/m)/v.
 
@@ -101,9 +75,9 @@ def combine_partially_synthetic(estimates: Any, variances: Any) -> Combined:
         For m < 2, text, rows of unlike length, unlike shapes, values that are not finite,
         negative variances.
     """
-    of = _Moments.of("partially synthetic", estimates, variances)
-    b, v = of.between / of.m, of.within
-    return of.combined(b + v, (of.m - 1) * (1 + _ratio(v, b)) ** 2)
+    m, parts = _moments("partially synthetic", estimates, variances)
+    b, v = parts["between"] / m, parts["within"]
+    return _combined(parts, b + v, (m - 1) * (1 + _ratio(v, b)) ** 2)
 
 
 def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float = 1.0) -> Combined:
@@ -113,12 +87,12 @@ def combine_fully_synthetic(estimates: Any, variances: Any, *, size_ratio: float
     v, with m - 1 degrees of freedom; the ratio is that of the records of a synthetic set to those
     of the data. Other parameters and errors as in `combine_partially_synthetic`.
     """
-    of = _Moments.of("fully synthetic", estimates, variances)
+    m, parts = _moments("fully synthetic", estimates, variances)
     size_ratio = check_positive(size_ratio, "size_ratio")
-    b, v = (1 + 1 / of.m) * of.between, of.within
+    b, v = (1 + 1 / m) * parts["between"], parts["within"]
     adjusted = b - v <= 0
-    df = (of.m - 1) * np.where(adjusted, 1.0, (1 - _ratio(v, b)) ** 2)
-    return of.combined(np.where(adjusted, size_ratio * v, b - v), df, adjusted)
+    df = (m - 1) * np.where(adjusted, 1.0, (1 - _ratio(v, b)) ** 2)
+    return _combined(parts, np.where(adjusted, size_ratio * v, b - v), df, adjusted)
 
 
 def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
@@ -127,18 +101,13 @@ def combine_noise_aware(estimates: Any, variances: Any) -> Combined:
     The rule of [RRR03], but T is at least (1 + 1/m) v: a posterior given noisy statistics is no
     narrower than the sampling of the records alone. With it b >= 2 v, and
     nu = (m-1)(1 - v/((1 + 1/m) b))^2 is at least (m-1)/4, so that a small m gives wide intervals
-    and not absurd ones. Parameters and errors as in `combine_partially_synthetic`.
-
-    References
-    ----------
-    [RRR03]; Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with
-    differentially private synthetic data, AISTATS.
+    and not absurd ones ([RHK23]). Parameters and errors as in `combine_partially_synthetic`.
     """
-    of = _Moments.of("noise aware", estimates, variances)
-    v, adjusted = of.within, of.between < 2 * of.within
-    b = (1 + 1 / of.m) * np.maximum(of.between, 2 * v)
-    df = (of.m - 1) * np.where(b > 0, (1 - _ratio(v, b)) ** 2, 1.0)
-    return of.combined(np.where(adjusted, (1 + 1 / of.m) * v, b - v), df, adjusted)
+    m, parts = _moments("noise aware", estimates, variances)
+    v, adjusted = parts["within"], parts["between"] < 2 * parts["within"]
+    b = (1 + 1 / m) * np.maximum(parts["between"], 2 * v)
+    df = (m - 1) * np.where(b > 0, (1 - _ratio(v, b)) ** 2, 1.0)
+    return _combined(parts, np.where(adjusted, (1 + 1 / m) * v, b - v), df, adjusted)
 
 
 def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
@@ -146,9 +115,9 @@ def combine_multiple_imputation(estimates: Any, variances: Any) -> Combined:
 
     Parameters and errors as in `combine_partially_synthetic`.
     """
-    of = _Moments.of("multiple imputation", estimates, variances)
-    b, v = (1 + 1 / of.m) * of.between, of.within
-    return of.combined(v + b, (of.m - 1) * (1 + _ratio(v, b)) ** 2)
+    m, parts = _moments("multiple imputation", estimates, variances)
+    b, v = (1 + 1 / m) * parts["between"], parts["within"]
+    return _combined(parts, v + b, (m - 1) * (1 + _ratio(v, b)) ** 2)
 
 
 def combine_nested(estimates: Any, variances: Any) -> Combined:
@@ -164,16 +133,29 @@ def combine_nested(estimates: Any, variances: Any) -> Combined:
         One row per imputation, one column per synthesis; m >= 2 and r >= 2.
     """
     q, v = _checked("nested", estimates, variances, ndim=2)
-    m, r = q.shape[:2]
-    means = q.mean(axis=1)
-    of = _Moments("nested", m, means.mean(axis=0), means.var(axis=0, ddof=1), v.mean(axis=(0, 1)))
-    b, inner = (1 + 1 / m) * of.between, q.var(axis=1, ddof=1).mean(axis=0) / r
-    total = b - inner + of.within
+    r = q.shape[1]
+    m, parts = _moments("nested", q.mean(axis=1), v.mean(axis=1))
+    b, inner = (1 + 1 / m) * parts["between"], q.var(axis=1, ddof=1).mean(axis=0) / r
+    total = b - inner + parts["within"]
     adjusted = total < 0
-    variance = np.where(adjusted, b + of.within, total)
+    variance = np.where(adjusted, b + parts["within"], total)
     two_stage = _ratio(variance**2, b**2 / (m - 1) + inner**2 / (m * (r - 1)))
-    df = np.where(adjusted, (m - 1) * (1 + _ratio(of.within, b)) ** 2, two_stage)
-    return of.combined(variance, df, adjusted)
+    df = np.where(adjusted, (m - 1) * (1 + _ratio(parts["within"], b)) ** 2, two_stage)
+    return _combined(parts, variance, df, adjusted)
+
+
+def _moments(rule: str, estimates: Any, variances: Any) -> tuple[int, dict[str, Any]]:
+    """m; the mean of the sets' estimates, b and v."""
+    q, v = _checked(rule, estimates, variances, ndim=1)
+    between, within = q.var(axis=0, ddof=1), v.mean(axis=0)
+    return len(q), {"rule": rule, "estimate": q.mean(axis=0), "between": between, "within": within}
+
+
+def _combined(
+    parts: dict[str, Any], variance: FloatArray, df: FloatArray, adjusted: Any = False
+) -> Combined:
+    adjusted = np.broadcast_to(adjusted, np.shape(variance))
+    return Combined(**parts, variance=variance, df=df, adjusted=adjusted)
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

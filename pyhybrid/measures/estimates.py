@@ -14,20 +14,14 @@ the Wasserstein barycenter of their resampling distributions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    check_count,
-    check_each,
-    check_finite,
-    check_vector,
-    number_of,
-)
+from pyhybrid.core.checks import FloatArray, check_count, check_each, check_finite, check_vector
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
 
@@ -79,19 +73,13 @@ class Estimates:
     resampled : ndarray, shape (k, B)
         Resampled statistics in rising order: the quantile function from which the intervals are
         read; of m sets, their Wasserstein barycenter.
-    n_sets : int
-        m; 1 for one vector.
     """
 
     statistics: tuple[str, ...]
     estimate: FloatArray
     lower: FloatArray
     upper: FloatArray
-    resampled: FloatArray
-    n_sets: int
-
-    def __repr__(self) -> str:
-        return f"<Estimates of {', '.join(self.statistics)} from {number_of(self.n_sets, 'set')}>"
+    resampled: FloatArray = field(repr=False)
 
 
 def estimates(
@@ -133,10 +121,9 @@ def estimates(
 
     Notes
     -----
-    The resamples are exact draws, but none is stored. The order statistics that a quantile needs
-    are those of n uniform numbers, which are beta variables: O(B) whatever n is. Means are drawn
-    by multinomial counts of the distinct values where they are few, else record by record, in
-    blocks of bounded size. Unlike statistics are resampled independently of each other.
+    The resamples are exact draws, but none is stored: the order statistics that a quantile needs
+    are those of n uniform numbers, which are beta variables. Unlike statistics are resampled
+    independently of each other.
 
     Examples
     --------
@@ -160,7 +147,6 @@ def estimates(
         lower=np.minimum(lower, estimate),  # sums of equal values may differ in their last digit
         upper=np.maximum(upper, estimate),
         resampled=resampled,
-        n_sets=len(samples),
     )
 
 
@@ -203,68 +189,63 @@ def avg_ecdf(
 
 def _ecdf_differences(
     data: Any, synthetic: Any, weights: Any, synthetic_weights: Any
-) -> tuple[FloatArray, FloatArray | None]:
+) -> tuple[FloatArray, FloatArray]:
     """F_data - F_syn at every pooled value, shape (n + n_syn,), and the values' weights."""
-    first = _Sample.of(data, weights, "data", "weights of data")
-    second = _Sample.of(synthetic, synthetic_weights, "synthetic", "weights of synthetic")
+    first = _Sample.of(data, weights, "data")
+    second = _Sample.of(synthetic, synthetic_weights, "synthetic")
     pooled = np.concatenate([first.ordered, second.ordered])
     heights = first.heights(pooled) - second.heights(pooled)
-    if first.weights is None and second.weights is None:
-        return heights, None
-    ones = [np.ones(s.ordered.size) if s.weights is None else s.weights for s in (first, second)]
-    return heights, np.concatenate(ones)
+    return heights, np.concatenate([first.weights, second.weights])
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Finite values (n,) in rising order, and their weights; None for weights of 1."""
+    """Finite values (n,) in rising order, and their weights, which may all be 1 (`even`)."""
 
     ordered: FloatArray
-    weights: FloatArray | None
+    weights: FloatArray
+    even: bool
 
     @classmethod
-    def of(cls, values: Any, weights: Any, name: str, of_weights: str) -> _Sample:
+    def of(cls, values: Any, weights: Any, name: str) -> _Sample:
         vector = check_vector(values, name)
         check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
-        weight = check_weights(weights, vector.size, of_weights)
+        weight = check_weights(weights, vector.size, f"weights of {name}")
         order = np.argsort(vector, kind="stable")
-        return cls(vector[order], None if weight is None else weight[order])
+        if weight is None:
+            return cls(vector[order], np.ones(vector.size), even=True)
+        return cls(vector[order], weight[order], even=False)
 
     def heights(self, at: FloatArray) -> FloatArray:
         """The distribution function at other values."""
-        below = np.searchsorted(self.ordered, at, side="right")
-        if self.weights is None:
-            return np.asarray(below / self.ordered.size)
         through = np.concatenate([[0.0], np.cumsum(self.weights)])
+        below = np.searchsorted(self.ordered, at, side="right")
         return np.asarray(through[below] / through[-1])
 
     def statistics(self, probabilities: Sequence[float | None]) -> FloatArray:
         """Means (for None) and quantiles, shape (k,)."""
-        if self.weights is not None:
-            return _weighted_statistics(self.ordered, self.weights[None, :], probabilities)[:, 0]
         x = self.ordered
-        return np.array([x.mean() if p is None else np.quantile(x, p) for p in probabilities])
+        if self.even:
+            return np.array([x.mean() if p is None else np.quantile(x, p) for p in probabilities])
+        return _weighted_statistics(x, self.weights[None, :], probabilities)[:, 0]
 
     def resampled(
         self, probabilities: Sequence[float | None], n_resamples: int, rng: np.random.Generator
     ) -> FloatArray:
         """The statistics of resamples with replacement, shape (k, B)."""
-        n = self.ordered.size
-        if self.weights is not None:
-            blocks = []
-            for rows in _blocks(n_resamples, n):
-                records = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-                counts = np.bincount(records.ravel(), minlength=rows * n).reshape(rows, n)
-                weights = counts * self.weights
-                blocks.append(_weighted_statistics(self.ordered, weights, probabilities))
-            return np.concatenate(blocks, axis=1)
-        drawn = np.empty((len(probabilities), n_resamples))
-        for k, p in enumerate(probabilities):
-            if p is None:
-                drawn[k] = _resampled_means(self.ordered, n_resamples, rng)
-            else:
-                drawn[k] = _resampled_quantiles(self.ordered, p, n_resamples, rng)
-        return drawn
+        x, n = self.ordered, self.ordered.size
+        if self.even:
+            return np.array([
+                _resampled_means(x, n_resamples, rng) if p is None
+                else _resampled_quantiles(x, p, n_resamples, rng)
+                for p in probabilities
+            ])  # fmt: skip
+        blocks = []
+        for rows in _blocks(n_resamples, n):
+            records = rng.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
+            counts = np.bincount(records.ravel(), minlength=rows * n).reshape(rows, n)
+            blocks.append(_weighted_statistics(x, counts * self.weights, probabilities))
+        return np.concatenate(blocks, axis=1)
 
 
 def _weighted_statistics(
@@ -329,29 +310,22 @@ def _blocks(n_resamples: int, width: int) -> list[int]:
 
 def _samples(values: Any, weights: Any) -> list[_Sample]:
     """One vector is one set."""
-    if isinstance(values, (list, tuple)) and not values:
-        raise InvalidInput("values must be a vector or at least one set: found none")
     if not (isinstance(values, (list, tuple)) and any(np.ndim(v) > 0 for v in values)):
-        return [_Sample.of(values, weights, "values", "weights")]
+        return [_Sample.of(values, weights, "values")]
     by_set = [None] * len(values) if weights is None else weights
     if not isinstance(by_set, (list, tuple)) or len(by_set) != len(values):
         raise InvalidInput(f"weights of {len(values)} sets must be as many vectors, or None each")
-    return [
-        _Sample.of(one_set, weight, f"set {number}", f"weights of set {number}")
-        for number, (one_set, weight) in enumerate(zip(values, by_set, strict=True), start=1)
-    ]
+    pairs = enumerate(zip(values, by_set, strict=True), start=1)
+    return [_Sample.of(one_set, weight, f"set {k}") for k, (one_set, weight) in pairs]
 
 
 def _probability(name: Any) -> float | None:
     """Probability of a quantile; None for the mean."""
     if name in ("mean", "median"):
         return None if name == "mean" else 0.5
-    try:
-        percent = float(str(name).removeprefix("q")) if str(name)[:1] == "q" else 0.0
-    except ValueError:
-        percent = 0.0
-    if not 0 < percent < 100:
+    percent = re.fullmatch(r"q(\d+\.?\d*)", str(name))
+    if percent is None or not 0 < float(percent[1]) < 100:
         raise InvalidInput(
             f"a statistic must be mean, median, or q and a percentage such as q15: found {name!r}"
         )
-    return percent / 100
+    return float(percent[1]) / 100

@@ -23,35 +23,21 @@ from scipy.special import logsumexp
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_log_lik
 
-_PROBABILITIES = (0.5, 0.9, 0.99)
-_RELIABLE, _FEWEST_DRAWS = 0.7, 10
+_FEWEST_DRAWS = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LeaveOneOutLoss:
     """Estimated privacy losses, in nats. Confidential: functions of the data.
 
-    Attributes
-    ----------
-    by_record, by_draw : ndarray, shape (n,) and (S,)
-        Largest abs(L_is) over the draws, and over the records.
-    quantiles : ndarray, shape (n, 3)
-        Of abs(L_is) over the draws, at `probabilities`: 0.5, 0.9 and 0.99.
-    pareto_k : ndarray, shape (n,)
-        Shape of the smoothed tail. Above 0.7 the loss of that record is unreliable; -inf where the
-        term does not move; inf where there are too few draws to tell.
+    Largest abs(L_is) over the draws, `by_record` (n,), and over the records, `by_draw` (S,). The
+    shape of the smoothed tail, `pareto_k` (n,), is above 0.7 where the loss of a record is
+    unreliable; -inf where its term does not move; inf where there are too few draws to tell.
     """
 
     by_record: FloatArray
     by_draw: FloatArray
-    quantiles: FloatArray
-    probabilities: tuple[float, ...]
     pareto_k: FloatArray
-
-    @property
-    def reliable(self) -> bool:
-        """True if Pareto k is at most 0.7 for every record."""
-        return bool((self.pareto_k <= _RELIABLE).all())
 
 
 def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
@@ -81,13 +67,10 @@ def leave_one_out_loss(log_lik: Any, alpha: Any = None) -> LeaveOneOutLoss:
     moves = np.ptp(terms, axis=0) > 0
     log_sum, k = _smoothed_log_sum(-terms)
     loss: FloatArray = np.where(moves, np.abs(terms + log_sum - np.log(n_draws)), 0.0)
-    quantiles = np.quantile(loss, _PROBABILITIES, axis=0).T
     loss[:, unbounded] = np.inf
     return LeaveOneOutLoss(
         by_record=loss.max(axis=0),
         by_draw=loss.max(axis=1),
-        quantiles=np.where(unbounded[:, None], np.inf, quantiles),
-        probabilities=_PROBABILITIES,
         pareto_k=np.where(unbounded, np.inf, np.where(moves, k, -np.inf)),
     )
 

@@ -18,7 +18,7 @@ rate: Reiter, Mitra (2009), J. Privacy and Confidentiality 1:99-110.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from pyhybrid.core.checks import (
     FloatArray,
     IntArray,
     check_choice,
+    check_each,
     check_flag,
     check_nonnegative,
     check_numeric,
-    number_of,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
@@ -57,42 +57,39 @@ class MatchingRisk:
 
     c_il is the number of records of set l that match target i; T_il is 1 if the target's own row,
     row i of set l, is among them. What needs T_il is None where rows do not correspond: without own
-    rows, 1/c_il is an upper limit.
+    rows, 1/c_il is an upper limit. The numbers of a set are averaged over the sets.
 
     Attributes
     ----------
     by_record : ndarray, shape (n,)
-        I_i in [0, 1]: 1/c_il averaged over the sets, 0 where nothing matches: the probability that
-        the intruder gives to the record he names. Smaller is safer.
+        I_i in [0, 1]: 1/c_il, 0 where nothing matches: the probability that the intruder gives to
+        the record he names. Smaller is safer.
     correct_by_record : ndarray, shape (n,), or None
-        T_il/c_il averaged over the sets, in [0, I_i]: the probability that he names the target.
+        T_il/c_il, in [0, I_i]: the probability that he names the target.
     n_matches : ndarray, shape (n,)
-        c_il averaged over the sets.
+        c_il.
     expected_match_risk : float or None
-        Sum over i of T_il/c_il, averaged over the sets: targets that he names correctly, in
-        [0, n].
-    true_match_rate : float or None
-        Share of the n targets with one match only that is their own row (c = 1, T = 1), in [0, 1].
-    false_match_rate : float or None
-        Share of unique matches (c = 1) that are another's row, in [0, 1]; 0 for a set without
-        unique matches. Larger is safer.
+        Sum over i of T_il/c_il: targets that he names correctly, in [0, n].
+    true_match_rate, false_match_rate : float or None
+        Share of the n targets with one match only that is their own row (c = 1, T = 1), and of
+        unique matches (c = 1) that are another's row, 0 for a set without; in [0, 1].
     n_unique_matches, n_no_match : float
-        Targets with c = 1, and with c = 0; averages over the sets.
+        Targets with c = 1, and with c = 0.
     by_set : mapping of str to ndarray, shape (m,)
         The last five by set.
     n_targets, n_sets : int
         n and m.
     """
 
-    by_record: FloatArray
-    correct_by_record: FloatArray | None
-    n_matches: FloatArray
+    by_record: FloatArray = field(repr=False)
+    correct_by_record: FloatArray | None = field(repr=False)
+    n_matches: FloatArray = field(repr=False)
     expected_match_risk: float | None = None
     true_match_rate: float | None = None
     false_match_rate: float | None = None
     n_unique_matches: float
     n_no_match: float
-    by_set: dict[str, FloatArray]
+    by_set: dict[str, FloatArray] = field(repr=False)
     n_targets: int
     n_sets: int
 
@@ -100,9 +97,6 @@ class MatchingRisk:
     def mean_risk(self) -> float:
         """Mean of I_i over the targets."""
         return float(self.by_record.mean())
-
-    def __repr__(self) -> str:
-        return f"<MatchingRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,26 +117,17 @@ class AttributeRisk:
     holdout : float or None
         Mean of A_i over records that were not in the data. By how far `overall` is
         above it, being in the data adds to the risk. The rest is learned about anybody.
-    n_no_match : float
-        Targets without a match, average over the sets.
-    n_targets, n_sets : int
     """
 
-    by_record: FloatArray
+    by_record: FloatArray = field(repr=False)
     overall: float
     baseline: float
     holdout: float | None
-    n_no_match: float
-    n_targets: int
-    n_sets: int
 
     @property
     def excess(self) -> float | None:
         """`overall` - `holdout`, in [-1, 1]; 0 if being in the data adds nothing."""
         return None if self.holdout is None else self.overall - self.holdout
-
-    def __repr__(self) -> str:
-        return f"<AttributeRisk of {self.n_targets} targets over {number_of(self.n_sets, 'set')}>"
 
 
 def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
@@ -157,12 +142,6 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
         Keys of the targets and of the synthetic records, finite; codes for categorical ones.
     radius : array_like, broadcast to (n, k), default 0
         Finite and >= 0, in the unit of each key; 0 asks for equality.
-
-    Notes
-    -----
-    Equal rows are counted once. Both sides are sorted by the keys that must be equal and then by
-    the one that varies most for its radius, so that a block of targets is compared with a window of
-    the candidates. Memory is O(n + n_syn).
 
     Examples
     --------
@@ -181,12 +160,11 @@ def match_counts(targets: Any, candidates: Any, radius: Any = 0.0) -> IntArray:
     except ValueError:
         raise InvalidInput(f"radius must broadcast to {x.shape}: found {r.shape}") from None
     for name, values in (("targets", x), ("candidates", z), ("radius", r)):
-        wrong = np.argwhere(~np.isfinite(values))
-        if wrong.size:
-            row, key = wrong[0]
-            raise InvalidInput(f"{name} must be finite: row {row}, key {key} is not")
+        check_each(np.isfinite(values).all(axis=1), name + " must be finite: row {} is not")
     if (r < 0).any():
         raise InvalidInput(f"radius must be >= 0: found {r.min():g}")
+    # Equal rows are counted once; both sides are sorted by the keys that must be equal and then by
+    # the one that varies most for its radius: a block of targets meets a window of candidates.
     exact = ~r.any(axis=0)
     code = np.zeros(len(x) + len(z), dtype=np.intp)
     if exact.any():
@@ -230,9 +208,6 @@ def matching_risk(
 ) -> MatchingRisk:
     """Risk that an intruder who knows the keys of a record of the data finds it in synthetic sets.
 
-    Record j of a set matches target i if each key is equal or, with a radius, lies in the closed
-    ball around the target's value.
-
     Parameters
     ----------
     real : DataFrame, n rows
@@ -248,9 +223,8 @@ def matching_risk(
         Unit of the radius: that of the column, or the target's absolute value (0.1: within 10 %).
     rows_correspond : bool, optional
         Whether row i of each set is the synthetic version of row i of the data, as in partial
-        synthesis and masking: expected match risk, true and false match rate need it, and are None
-        else. If omitted: whether each set has n rows and shares with the data, row by row, some
-        column (key or not) that varies.
+        synthesis and masking. If omitted: whether each set has n rows and shares with the data, row
+        by row, some column (key or not) that varies.
 
     Raises
     ------
@@ -268,7 +242,9 @@ def matching_risk(
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
     reach = _radii(tables, tables.real, names, radius, kind)
-    c = _counts(tables, tables.real, tables.synthetic, names, reach)
+    x, radii = _boxes(tables, tables.real, names, reach)
+    keys_of_sets = [tables.numeric_keys(names, table) for table in tables.synthetic]
+    c = np.array([match_counts(x, z, radii) for z in keys_of_sets])
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
     by_set = {
@@ -277,9 +253,7 @@ def matching_risk(
     }
     correct = None
     if _correspond(real, synthetic, rows_correspond):
-        x, radii = _boxes(tables, tables.real, names, reach)
-        sets = (tables.numeric_keys(names, table) for table in tables.synthetic)
-        true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in sets])
+        true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in keys_of_sets])
         correct = chance * true
         by_set |= {
             "expected_match_risk": correct.sum(axis=1),
@@ -329,26 +303,23 @@ def attribute_risk(
     tables = reconcile_tables(real, synthetic, columns=columns, what="key", holdout=holdout)
     sets = tables.synthetic if holdout is None else tables.synthetic[:-1]
 
-    def shares_of(targets: pd.DataFrame) -> tuple[FloatArray, float, float]:
-        """A_i (n,), the share within the radius among all records, targets without a match."""
+    def shares_of(targets: pd.DataFrame) -> tuple[FloatArray, float]:
+        """A_i (n,), and the share within the radius among all records."""
         reach = _radii(tables, targets, columns, radius, kind)
-        matched, within, both = (
-            _counts(tables, targets, sets, of, reach) for of in (names, [sensitive], columns)
-        )
+
+        def counts(of: Sequence[str]) -> IntArray:
+            x, radii = _boxes(tables, targets, of, reach)
+            return np.array([match_counts(x, tables.numeric_keys(of, t), radii) for t in sets])
+
+        matched, within, both = (counts(of) for of in (names, [sensitive], columns))
         shares = np.divide(both, matched, out=np.zeros(both.shape), where=matched > 0)
         prior = (within.mean(axis=1) / [len(table) for table in sets]).mean()
-        return shares.mean(axis=0), float(prior), float((matched == 0).sum(axis=1).mean())
+        return shares.mean(axis=0), float(prior)
 
-    shares, prior, unmatched = shares_of(tables.real)
+    shares, prior = shares_of(tables.real)
     others = None if holdout is None else float(shares_of(tables.synthetic[-1])[0].mean())
     return AttributeRisk(
-        by_record=shares,
-        overall=float(shares.mean()),
-        baseline=prior,
-        holdout=others,
-        n_no_match=unmatched,
-        n_targets=shares.size,
-        n_sets=len(sets),
+        by_record=shares, overall=float(shares.mean()), baseline=prior, holdout=others
     )
 
 
@@ -363,27 +334,14 @@ def _boxes(
     return x, radius
 
 
-def _counts(
-    tables: Tables,
-    targets: pd.DataFrame,
-    sets: Sequence[pd.DataFrame],
-    columns: Sequence[str],
-    reach: Mapping[str, FloatArray],
-) -> IntArray:
-    """Matches of each target in each set, shape (m, n)."""
-    x, radius = _boxes(tables, targets, columns, reach)
-    return np.array([match_counts(x, tables.numeric_keys(columns, t), radius) for t in sets])
-
-
 def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
     sets = synthetic_sets(synthetic)
     if rows_correspond is None:
         return all(keeps_rows(real, table) for table in sets)
-    unlike = [number for number, table in enumerate(sets, start=1) if len(table) != len(real)]
-    if check_flag(rows_correspond, "rows_correspond") and unlike:
+    lengths = [len(table) for table in sets]
+    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
         raise InvalidInput(
-            f"rows can correspond only in sets of {len(real)} rows: synthetic set {unlike[0]} has "
-            f"{len(sets[unlike[0] - 1])}"
+            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
         )
     return bool(rows_correspond)
 
@@ -402,16 +360,15 @@ def _radii(
         unknown = [column for column in by_key if column not in columns]
         if unknown:
             raise InvalidInput(f"{what} must name keys: {unknown[0]!r} is not one of them")
-    for column, unit in kinds.items():
-        named = f"kind of {column!r}" if isinstance(kind, Mapping) else "kind"
-        check_choice(unit, named, ("absolute", "relative"))
     radii = {}
     for column, width in (radius or {}).items():
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
         check_nonnegative(width, f"radius of {column!r}")
+        unit = kinds.get(column, "absolute")
+        check_choice(unit, f"kind of {column!r}", ("absolute", "relative"))
         size = targets[column].fillna(0.0).abs().to_numpy(dtype=np.float64)
-        ball = width * (size if kinds.get(column) == "relative" else np.ones_like(size))
+        ball = width * (size if unit == "relative" else np.ones_like(size))
         # 0.8 - 0.7 is above 0.1 by the rounding of floats, which the ball is closed for
         radii[column] = np.where(ball > 0, ball + _ULPS * (size + ball), 0.0)
     return radii

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,72 +26,45 @@ RULES = ("partially_synthetic", "fully_synthetic", "noise_aware", "multiple_impu
 MODEL_RULES = (*RULES[:-1], SINGLE)
 """Rules for m sets that are on one footing; "nested" needs to know the imputations."""
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|(?<![A-Za-z_])-?\d[\w.+-]*")
-_WITH_WEIGHTS = ("ols", "glm", "logit", "probit", "poisson")
+_WITH_WEIGHTS = ("ols", "logit", "probit", "poisson")
 _ROUNDING = 1e-12  # of a coefficient: smaller standard errors hold no residual
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pooled:
-    """Combined inference with the names of its p quantities.
-
-    Attributes
-    ----------
-    names : tuple of str, length p
-        Terms of the models; "q1", "q2", ... for arrays.
-    combined : Combined
-        Estimates, total variances, degrees of freedom, parts; arrays of shape (p,).
-    rule : str
-        As given to `pool`.
-    n_sets : int
-        Sets that were combined; m x r for the nested rule.
-    """
+class Pooled(Combined):
+    """Combined inference of p quantities, with their `names`: terms of the models, or q1, q2, ...
+    of arrays; its arrays have shape (p,)."""
 
     names: tuple[str, ...]
-    combined: Combined
-    rule: str
-    n_sets: int
 
     def table(self, level: float = 0.95) -> pd.DataFrame:
         """Estimate, standard_error, df, lower, upper, p_value (of 0) and adjusted, by name."""
         from scipy import stats  # slow to import
 
-        combined = self.combined
-        error, size = combined.standard_error, np.abs(combined.estimate)
+        error, size = self.standard_error, np.abs(self.estimate)
         ratio = np.divide(size, error, out=np.where(size > 0, np.inf, 0.0), where=error > 0)
-        lower, upper = combined.interval(level)
-        columns = {
-            "estimate": combined.estimate,
-            "standard_error": error,
-            "df": combined.df,
-            "lower": lower,
-            "upper": upper,
-            "p_value": 2 * stats.t.sf(ratio, combined.df),
-            "adjusted": combined.adjusted,
-        }
-        by_term: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="term"))
+        lower, upper = self.interval(level)
+        by_term: pd.DataFrame = pd.DataFrame({
+            "estimate": self.estimate, "standard_error": error, "df": self.df, "lower": lower,
+            "upper": upper, "p_value": 2 * stats.t.sf(ratio, self.df), "adjusted": self.adjusted,
+        }, index=pd.Index(self.names, name="term"))  # fmt: skip
         return by_term
 
-    def __repr__(self) -> str:
-        return f"<Pooled {', '.join(self.names)} from {self.n_sets} sets, {self.rule}>"
 
-
-def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 1.0) -> Pooled:
+def pool(models: Any, *, rule: str = "partially_synthetic") -> Pooled:
     """Combine models fitted to m sets, or (estimate, variance) pairs, into one inference.
 
     Parameters
     ----------
     models : sequence of m results or pairs
-        Each a result of statsmodels, or anything with `params` and `bse`; or a pair (estimate,
-        variance) of numbers or of vectors of one length. For ``rule="nested"`` a sequence of m
-        such sequences, one per imputation, each of the same length r.
+        Results of statsmodels, or anything with `params` and `bse`, or pairs (estimate, variance)
+        of numbers or of vectors. For ``rule="nested"`` m such sequences of one length r.
     rule : str
         "partially_synthetic" [R03] for data of which some columns are synthesized;
         "fully_synthetic" [RRR03] for data of which all are and whose records are fresh;
         "noise_aware" for sets of `NoisyMarginals`, however many of their columns are synthesized;
         "multiple_imputation", Rubin's rules, for imputed missing values; "nested" [R04] for both,
         each of m imputations synthesized r times.
-    size_ratio : float, default 1
-        See `pyhybrid.measures.combine_fully_synthetic`; for that rule only.
 
     Raises
     ------
@@ -114,25 +87,18 @@ def pool(models: Any, *, rule: str = "partially_synthetic", size_ratio: float = 
     names = named[0][0]
     for number, (terms, _, _) in enumerate(named, start=1):
         if terms != names:
-            unlike = sorted(set(terms) ^ set(names)) or [terms[0]]
             raise InvalidInput(
-                f"models must have the same terms in one order: model {number} and model 1 differ "
-                f"in {unlike[0].partition('[')[0]!r}"
+                f"models must have the same terms in one order: model {number} and model 1 differ"
             )
     shape = (len(nests), -1, len(names)) if rule == NESTED else (len(nests), len(names))
     q, v = (np.array([fit[part] for fit in named]).reshape(shape) for part in (1, 2))
-    options = {"size_ratio": size_ratio} if rule == "fully_synthetic" else {}
-    combined = getattr(combining, f"combine_{rule}")(q, v, **options)
-    return Pooled(names=names, combined=combined, rule=rule, n_sets=len(flat))
+    return Pooled(names=names, **vars(getattr(combining, f"combine_{rule}")(q, v)))
 
 
 def _estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
     """Names, estimates and variances, each of length p, of a fitted model or a pair."""
-    names: tuple[str, ...] | None = None
     if hasattr(model, "params") and hasattr(model, "bse"):
         q, variances = check_numeric(model.params, name), check_numeric(model.bse, name) ** 2
-        if isinstance(model.params, pd.Series):
-            names = tuple(map(str, model.params.index))
     elif isinstance(model, (tuple, list)) and len(model) == 2:
         q, variances = (np.atleast_1d(check_numeric(part, name)) for part in model)
     else:
@@ -144,19 +110,18 @@ def _estimates_of(model: Any, name: str) -> tuple[tuple[str, ...], FloatArray, F
         raise InvalidInput(
             f"{name} must have as many variances as estimates: found {variances.shape}, {q.shape}"
         )
-    names = names or tuple(f"q{number}" for number in range(1, q.size + 1))
-    wrong = np.flatnonzero(~(np.isfinite(q) & np.isfinite(variances)))
-    if wrong.size:
-        raise InvalidInput(
-            f"{name} must have finite estimates and variances: {names[wrong[0]]!r} has not"
-        )
+    terms = getattr(getattr(model, "params", None), "index", None)  # of a Series
+    numbered = (f"q{number}" for number in range(1, q.size + 1))
+    names = tuple(numbered if terms is None else map(str, terms))
+    if not np.isfinite([q, variances]).all():
+        raise InvalidInput(f"{name} must have finite estimates and variances")
     return names, q, variances
 
 
 def _sequence(values: Any, name: str) -> list[Any]:
     if isinstance(values, np.ndarray):
         values = values.tolist()
-    if not isinstance(values, Sequence) or isinstance(values, str) or not len(values):
+    if not isinstance(values, (list, tuple)) or not values:
         raise InvalidInput(f"{name} must be a sequence of at least one: {type(values).__name__}")
     return list(values)
 
@@ -201,7 +166,6 @@ def model_utility(
     formula: str,
     *,
     model: str = "ols",
-    options: Mapping[str, Any] | None = None,
     categorical: Any = (),
     rule: str = "partially_synthetic",
     n_imputations: int | None = None,
@@ -217,10 +181,8 @@ def model_utility(
     formula : str
         As `statsmodels.formula.api` reads it; names may stand in backticks.
     model : str, default "ols"
-        Name of a model in `statsmodels.formula.api`: ols, logit, probit, poisson, glm,
+        Name of a model in `statsmodels.formula.api`: ols, logit, probit, poisson,
         negativebinomial, quantreg, ...
-    options : mapping, optional
-        Handed to that model, e.g. ``{"family": sm.families.Gamma()}``.
     rule : str
         How the m fits are combined, see `pyhybrid.measures.pool`; "single" for one set takes its
         fit as it is, and its interval is then too short.
@@ -229,52 +191,44 @@ def model_utility(
     level : float, default 0.95
         Of the intervals, in (0, 1).
     weights : str, optional
-        Column of design weights, as in `pyhybrid.measures.propensity_utility`, for "ols" and "glm",
-        and for "logit", "probit" and "poisson", which are then fitted as generalized linear models.
-        Weights are divided by their mean. Standard errors are those of a model with unequal
-        variances.
+        Column of design weights, as in `pyhybrid.measures.propensity_utility`, for "ols", and for
+        "logit", "probit" and "poisson", which are then fitted as generalized linear models. Weights
+        are divided by their mean. Standard errors are those of a model with unequal variances.
 
     Raises
     ------
     InvalidInput
         As `reconcile_tables`; for m = 1 under a rule; for a model that cannot be fitted, does not
         converge or has other terms in some table, which is named.
-
     """
     tables = reconcile_tables(real, synthetic, categorical=categorical, weights=weights)
     check_choice(rule, "rule", (*MODEL_RULES, NESTED))
     check_level(level)
     m = len(tables.synthetic)
-    if rule != NESTED and n_imputations is not None:
-        raise InvalidInput(f"n_imputations is for the rule 'nested': found rule={rule!r}")
+    if (n_imputations is None) == (rule == NESTED):
+        raise InvalidInput("n_imputations must be given with the rule 'nested', and only with it")
     if (m == 1) != (rule == SINGLE):
         raise InvalidInput(
-            f"rule='single' takes one synthetic set: found {m}"
-            if rule == SINGLE
-            else f"the rule {rule!r} needs at least 2 synthetic sets: found 1; give more, or "
-            "rule='single'"
+            f"rule='single' takes one synthetic set, other rules at least 2: found {rule!r} and {m}"
         )
-    if rule == NESTED and m % check_count(n_imputations, "n_imputations", at_least=2):
+    if n_imputations is not None and m % check_count(n_imputations, "n_imputations", at_least=2):
         raise InvalidInput(
             f"n_imputations must divide the number of sets, {m}: found {n_imputations}"
         )
-    named = zip(("the data", *tables.names), tables.all, tables.weights(), strict=True)
+    named = zip(("the data", *tables.names), tables.all, tables.weights, strict=True)
     fit_of_data, *fits = (
-        fit_model(table, formula, model, options or {}, name, survey, weighing=weights is not None)
+        _fit(table, formula, model, name, survey, weighing=weights is not None)
         for name, table, survey in named
     )
-    for fit, name in zip(fits, tables.names, strict=True):
-        if list(fit.params.index) != list(fit_of_data.params.index):
-            raise InvalidInput(
-                f"the model must have the same terms in {name} as in the data: levels differ"
-            )
     original = _t_interval(fit_of_data, level)
     pooled, estimate, ends = None, fits[0].params, _t_interval(fits[0], level)
     if rule != SINGLE:
         per_nest = m // (n_imputations or m)
         nests = [fits[k : k + per_nest] for k in range(0, m, per_nest)]
         pooled = pool(nests if rule == NESTED else fits, rule=rule)
-        estimate, ends = pooled.combined.estimate, pooled.combined.interval(level)
+        estimate, ends = pooled.estimate, pooled.interval(level)
+    if list(fits[0].params.index) != list(fit_of_data.params.index):
+        raise InvalidInput("the model must have the same terms in data and sets: levels differ")
     truth = np.asarray(fit_of_data.params)
     table = pd.DataFrame({
         "estimate": truth, "lower": original[0], "upper": original[1],
@@ -288,13 +242,12 @@ def model_utility(
     )
 
 
-def fit_model(
+def _fit(
     table: pd.DataFrame,
     formula: str,
     model: str,
-    options: Mapping[str, Any],
     name: str,
-    weights: FloatArray | None,
+    weights: FloatArray,
     *,
     weighing: bool,
 ) -> Any:
@@ -315,14 +268,14 @@ def fit_model(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
             read = _for_patsy(formula, table.columns)
-            built = build(read, table, **options)
+            built = build(read, table)
             design = np.asarray(built.exog)
             quiet = {"disp": 0} if model not in ("ols", "wls", "gls", "glm", "quantreg") else {}
-            if weights is None:
+            if (weights == 1).all():
                 fit = built.fit(**quiet)
             else:
                 rows = np.asarray(built.data.row_labels, dtype=np.intp)  # tables count from 0
-                fit = _weighted_fit(read, table.iloc[rows], model, options, weights[rows])
+                fit = _weighted_fit(read, table.iloc[rows], model, weights[rows])
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
         reason = _without_data(str(error).split("\n")[0], formula)
@@ -358,9 +311,7 @@ def _for_patsy(formula: str, columns: Iterable[Any]) -> str:
     )
 
 
-def _weighted_fit(
-    formula: str, used: pd.DataFrame, model: str, options: Mapping[str, Any], weights: FloatArray
-) -> Any:
+def _weighted_fit(formula: str, used: pd.DataFrame, model: str, weights: FloatArray) -> Any:
     """The fit by weights that average 1 over the records without missing values."""
     import statsmodels.api as sm
     import statsmodels.formula.api as smf
@@ -369,23 +320,18 @@ def _weighted_fit(
     warnings.simplefilter("error", PerfectSeparationWarning)
     weight, of = average_one(weights), sm.families
     if model == "ols":
-        return smf.wls(formula, used, weights=weight, **options).fit()
-    families = {
-        "logit": of.Binomial(),
-        "probit": of.Binomial(of.links.Probit()),
-        "poisson": of.Poisson(),
-    }
-    family = {"family": families[model]} if model in families else {}
-    return smf.glm(formula, used, var_weights=weight, **family, **options).fit()
+        return smf.wls(formula, used, weights=weight).fit()
+    probit = of.Binomial(of.links.Probit())
+    family = {"logit": of.Binomial(), "probit": probit, "poisson": of.Poisson()}[model]
+    return smf.glm(formula, used, var_weights=weight, family=family).fit()
 
 
 def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """The table with a logical outcome, which tables of one form hold as text, as 0 and 1."""
     if outcome not in table or not {*table[outcome].dropna().astype(str)} <= {"False", "True"}:
         return table
-    codes = {"False": 0.0, "True": 1.0}
-    coded: pd.DataFrame = table.assign(**{outcome: table[outcome].astype(object).map(str)})
-    coded[outcome] = coded[outcome].map(codes)
+    codes = table[outcome].astype(object).map({"False": 0.0, "True": 1.0})
+    coded: pd.DataFrame = table.assign(**{outcome: codes})
     return coded
 
 

@@ -17,14 +17,15 @@ References
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import linalg
 from scipy.special import expit
@@ -35,7 +36,6 @@ from pyhybrid.core.checks import (
     check_choice,
     check_count,
     check_flag,
-    check_numeric,
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -45,9 +45,8 @@ from pyhybrid.measures.estimates import check_weights
 from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-CLASSIFIERS, NULLS = ("logistic", "cart"), ("population", "paired")
+CLASSIFIERS = ("logistic", "cart")
 _MOST_STEPS, _STEEPEST = 100, 35.0
-_AVERAGED = ("pmse", "ratio", "standardised")
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
 _MOST_ELEMENTS = 60_000_000
@@ -75,26 +74,21 @@ def pmse(propensities: Any, is_synthetic: Any, *, weights: Any = None) -> float:
     0.25
     """
     p = check_vector(propensities, "propensities")
-    label = check_numeric(is_synthetic, "is_synthetic")
-    if label.shape != p.shape or not np.isin(label, (0, 1)).all():
-        raise InvalidInput(
-            f"is_synthetic must hold {p.size} values True or False: found shape {label.shape}"
-        )
+    label = check_vector(is_synthetic, "is_synthetic", length=p.size)
+    if not np.isin(label, (0, 1)).all() or not 0 < label.mean() < 1:
+        raise InvalidInput("is_synthetic must hold True and False, for rows of both kinds")
     if not ((p >= 0) & (p <= 1)).all():
         raise InvalidInput("propensities must lie in [0, 1]")
-    if not 0 < label.mean() < 1:
-        raise InvalidInput("is_synthetic must hold both kinds of rows: found one")
     weight = check_weights(weights, p.size)
     return float(np.average((p - np.average(label, weights=weight)) ** 2, weights=weight))
 
 
 def logistic_propensities(
-    basis: FloatArray, is_synthetic: BoolArray, weights: FloatArray | None = None
+    basis: FloatArray, is_synthetic: BoolArray, weight: FloatArray
 ) -> FloatArray:
     """Fitted probabilities (N,) of an unpenalized logistic regression on an orthonormal `basis` (N,
     k). statsmodels stops where rows are separable: here linear predictors are held at 35."""
     y = is_synthetic.astype(np.float64)
-    weight = np.ones(y.size) if weights is None else weights
 
     def deviance(linear: FloatArray) -> float:
         return float(np.sum(weight * (np.logaddexp(0, linear) - y * linear)))
@@ -135,22 +129,15 @@ def orthonormal_design(columns: FloatArray) -> FloatArray:
     return np.hstack([intercept, basis[:, :rank]])
 
 
-def null_pmse(
-    basis: FloatArray,
-    is_synthetic: BoolArray,
-    *,
-    null: str = "population",
-    weights: FloatArray | None = None,
-) -> Null:
+def null_pmse(basis: FloatArray, is_synthetic: BoolArray, weight: FloatArray, null: str) -> Null:
     """Mean and sd of pMSE, near S'(B'B)^{-1}S / N with S the score at equal propensities, if the
     synthesis is right: "population", both are samples of one, mean c (1-c) (k-1) / N; "paired", row
-    n + i may be exchanged with row i. S has terms w_i (y_i - c) b_i, w_i = 1 without weights."""
+    n + i may be exchanged with row i. S has terms w_i (y_i - c) b_i."""
     total, k = basis.shape
-    if weights is None and null == "population":
+    if null == "population" and (weight == 1).all():
         c = float(is_synthetic.mean())
         size = c * (1 - c) / total
         return size * (k - 1), size * float(np.sqrt(2 * (k - 1)))
-    weight = np.ones(total) if weights is None else weights
     c = float(weight[is_synthetic].sum() / weight.sum())
     middle = weight @ basis / weight.sum()
     term = (basis - middle) * (weight * np.where(is_synthetic, 1 - c, -c))[:, None]
@@ -182,9 +169,6 @@ class PropensityUtility:
     by_set: pd.DataFrame
     classifier: str
 
-    def __repr__(self) -> str:
-        return f"<PropensityUtility by {self.classifier}: pMSE {self.pmse:.4g}>"
-
 
 @bar_in_notebooks
 def propensity_utility(
@@ -208,10 +192,8 @@ def propensity_utility(
     real, synthetic : DataFrame; DataFrame or sequence of m DataFrames
         Data and synthetic sets from anywhere; see `pyhybrid.measures.reconcile`, whose
         `Tables` may be given as `real` alone, without columns or weights.
-    columns : sequence of str, optional
-        What the classifier sees; all columns if omitted.
-    categorical : sequence of str
-        Columns of numbers that are codes.
+    columns, categorical : sequence of str
+        Columns to compare, all if omitted; columns of numbers that are codes.
     classifier : {"logistic", "cart"}
         Unpenalized logistic regression on main effects, or scikit-learn's classification tree
         with leaves of at least 20 rows and 1/500 of all, which sees any shape of difference.
@@ -222,8 +204,7 @@ def propensity_utility(
         of both may change places. "auto": "paired" for a set with as many rows as the data and a
         column equal to theirs row by row, as partial synthesis leaves it; else "population".
     n_permutations : int, default 20
-        Refits that give the null mean and sd of CART, at least 2: labels are permuted, within
-        pairs of rows if paired; `progress` counts them.
+        Refits to permuted labels that give the null mean and sd of CART, at least 2.
     weights : str, optional
         Column of design weights of the data, which is then not compared itself. A set that has it,
         too, is weighted by its own column; one that has not stands for the population as it is.
@@ -231,7 +212,7 @@ def propensity_utility(
     rng : Generator or int, optional
         Of the permutations, or its seed.
     progress : callable, optional
-        Called with (what is being done, steps done, steps in all).
+        Called with (what is being done, permutations done, permutations in all).
 
     Raises
     ------
@@ -240,21 +221,21 @@ def propensity_utility(
 
     Notes
     -----
-    Missing values: a category of their own; a number's is set to the mean beside an indicator
-    column (logistic), or is an own branch (CART). Categories enter CART as codes; of more than 50
-    the logistic regression takes the most frequent, the others being its reference.
+    A missing number is set to the mean beside an indicator column (logistic), or is a branch of the
+    tree; a missing category is one of its own. Categories enter CART as codes; of more than 50 the
+    logistic regression takes the most frequent, the others being its reference.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
     check_choice(classifier, "classifier", CLASSIFIERS)
-    check_choice(null, "null", ("auto", *NULLS))
+    check_choice(null, "null", ("auto", "population", "paired"))
     check_count(n_permutations, "n_permutations", at_least=2)
     if check_flag(interactions, "interactions") and classifier == "cart":
         raise InvalidInput("classifier 'cart' takes no interactions: use 'logistic'")
     generator = generator_of(rng)
     rows: list[dict[str, Any]] = []
-    weight_data, *weight_sets = tables.weights(averaged=True)
+    weight_data, *weight_sets = tables.mean_weights
     for table, name, weight_set in zip(tables.synthetic, tables.names, weight_sets, strict=True):
         null_of_set = null
         if null == "auto":
@@ -265,20 +246,12 @@ def propensity_utility(
             )
         stacked = pd.concat([tables.real, table], ignore_index=True)
         label = np.arange(len(stacked)) >= len(tables.real)
-        weight = None
-        if weight_data is not None or weight_set is not None:  # without, each row counts once
-            pairs = zip((weight_data, weight_set), (tables.real, table), strict=True)
-            weight = np.concatenate([np.ones(len(t)) if w is None else w for w, t in pairs])
+        weight = np.concatenate([weight_data, weight_set])
         if classifier == "cart":
-
-            def tick(done: int, before: int = n_permutations * len(rows)) -> None:
-                if progress is not None:
-                    total = n_permutations * len(tables.synthetic)
-                    progress("CART permutations", before + done, total)
-
-            p, (mean, sd) = _by_cart(
-                stacked, label, null_of_set, n_permutations, generator, weight, tick
-            )
+            shuffled = _permuted(label, null_of_set, n_permutations, generator)
+            seed, step = int(generator.integers(2**31)), f"CART permutations, {name}"
+            report = None if progress is None else functools.partial(progress, step)
+            p, (mean, sd) = _by_cart(stacked, label, shuffled, weight, seed, report)
         else:
             p, (mean, sd) = _by_logistic(stacked, label, null_of_set, interactions, weight)
         distance = pmse(p, label, weights=weight)
@@ -288,11 +261,8 @@ def propensity_utility(
             "standardised": (distance - mean) / sd if sd > 1e-15 else 0.0, "null": null_of_set,
         })  # fmt: skip
     by_set = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="set"))
-    return PropensityUtility(
-        **{name: float(by_set[name].mean()) for name in _AVERAGED},
-        by_set=by_set,
-        classifier=classifier,
-    )
+    means = by_set[["pmse", "ratio", "standardised"]].mean().to_dict()
+    return PropensityUtility(**means, by_set=by_set, classifier=classifier)
 
 
 def _by_logistic(
@@ -300,18 +270,21 @@ def _by_logistic(
     label: BoolArray,
     null: str,
     interactions: bool,
-    weight: FloatArray | None,
+    weight: FloatArray,
 ) -> tuple[FloatArray, Null]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
-    wide = width + (width * width // 2 if interactions else 0)
-    if len(stacked) * wide > _MOST_ELEMENTS:
+    width += width * width // 2 if interactions else 0
+    if len(stacked) * width > _MOST_ELEMENTS:
         raise InvalidInput(
-            f"the propensity model must fit in memory: {len(stacked)} rows and up to {wide} "
+            f"the propensity model must fit in memory: {len(stacked)} rows and up to {width} "
             "columns do not; leave out columns or interactions, or use classifier='cart'"
         )
-    basis = orthonormal_design(np.hstack([*parts, *(_products(parts) if interactions else [])]))
-    expected = null_pmse(basis, label, null=null, weights=weight)
+    if interactions:
+        pairs = [*combinations(parts, 2)]
+        parts += [(a[:, :, None] * b[:, None, :]).reshape(len(a), -1) for a, b in pairs]
+    basis = orthonormal_design(np.hstack(parts))
+    expected = null_pmse(basis, label, weight, null)
     return logistic_propensities(basis, label, weight), expected
 
 
@@ -332,57 +305,44 @@ def _main_effects(column: pd.Series) -> FloatArray:
     return np.hstack([columns, missing]) if missing.any() else columns
 
 
-def _products(parts: Sequence[FloatArray]) -> Iterator[FloatArray]:
-    for k, first in enumerate(parts):
-        for second in parts[k + 1 :]:
-            yield (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
+def _permuted(label: BoolArray, null: str, times: int, rng: np.random.Generator) -> list[BoolArray]:
+    """Labels where nothing but chance tells the rows apart."""
+    if null == "population":
+        return [rng.permutation(label) for _ in range(times)]
+    # Row i of data and set change places with probability 1/2.
+    swapped = rng.random((times, label.size // 2)) < 0.5
+    return [*np.hstack([swapped, ~swapped])]
 
 
 def _by_cart(
     stacked: pd.DataFrame,
     label: BoolArray,
-    null: str,
-    n_permutations: int,
-    rng: np.random.Generator,
-    weight: FloatArray | None,
-    tick: Callable[[int], None],
+    shuffled: Sequence[BoolArray],
+    weight: FloatArray,
+    seed: int,
+    report: Callable[[int, int], None] | None,
 ) -> tuple[FloatArray, Null]:
-    """Propensities and null; `tick` takes how many of the permutations are done."""
-    inputs = np.column_stack([_codes(stacked[column]) for column in stacked.columns])
-    seed = int(rng.integers(2**31))
-    shuffled = []
-    for _ in range(n_permutations):
-        if null == "paired":  # row i of data and set change places with probability 1/2
-            swapped = rng.random(label.size // 2) < 0.5
-            shuffled.append(np.concatenate([swapped, ~swapped]))
-        else:
-            shuffled.append(rng.permutation(label))
+    """Propensities and null; `report` takes how many of the `shuffled` labels are done, of all."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    # Trees see the order of values only: ranks keep it where single precision would not.
+    ranks = stacked.select_dtypes("number").rank(method="dense")
+    codes = stacked.select_dtypes("category").apply(lambda column: column.cat.codes)
+    inputs = pd.concat([ranks, codes], axis=1)[[*stacked]].to_numpy(dtype=np.float32)
+    leaf = max(_SMALLEST_LEAF, label.size // _MOST_LEAVES)
+
+    def propensities(labels: BoolArray) -> FloatArray:
+        tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=seed)
+        fitted = tree.fit(inputs, labels, sample_weight=weight)
+        return np.asarray(fitted.predict_proba(inputs)[:, 1])
 
     def distance(labels: BoolArray) -> float:
-        return pmse(_cart(inputs, labels, seed, weight), labels, weights=weight)
+        return pmse(propensities(labels), labels, weights=weight)
 
     chance = []
     with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:  # no GIL in trees
         for done, value in enumerate(threads.map(distance, shuffled), start=1):
             chance.append(value)
-            tick(done)
-    null_of = float(np.mean(chance)), float(np.std(chance, ddof=1))
-    return _cart(inputs, label, seed, weight), null_of
-
-
-def _codes(column: pd.Series) -> npt.NDArray[np.float32]:
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(dtype=np.float32)
-    # Trees see the order of values only: ranks keep it where single precision would not.
-    return column.rank(method="dense").to_numpy(dtype=np.float32)
-
-
-def _cart(
-    inputs: npt.NDArray[np.float32], label: BoolArray, seed: int, weight: FloatArray | None
-) -> FloatArray:
-    from sklearn.tree import DecisionTreeClassifier
-
-    leaf = max(_SMALLEST_LEAF, label.size // _MOST_LEAVES)
-    tree = DecisionTreeClassifier(min_samples_leaf=leaf, random_state=seed)
-    fitted = tree.fit(inputs, label, sample_weight=weight)
-    return np.asarray(fitted.predict_proba(inputs)[:, 1])
+            if report is not None:
+                report(done, len(shuffled))
+    return propensities(label), (float(np.mean(chance)), float(np.std(chance, ddof=1)))

@@ -14,37 +14,36 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, did_you_mean, not_a_frame
+from pyhybrid.core.checks import FloatArray, check_each, did_you_mean, not_a_frame
 from pyhybrid.core.dates import DATE, MOST_DATES, TIME, date_format, plausible, read_dates
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.estimates import average_one, check_weights
-from pyhybrid.measures.survey import survey_weights
+from pyhybrid.measures.estimates import average_one
 
 _DATA = "the data"
 _MOSTLY = 0.9  # of a column's entries are dates
 _MISSING_TEXT = ("", "NA", "NaN", "nan")
+_LARGEST = 1e15  # of a weight: beyond it sums and shares leave what floats can hold
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables:
     """Data (confidential) and m synthetic sets with the same columns and levels: numbers and days
-    since 1970-01-01 as float64, all else categorical. `survey_weights` are 1 + m vectors (n,), None
-    where all are 1."""
+    since 1970-01-01 as float64, all else categorical; and their 1 + m design weights (n,)."""
 
     real: pd.DataFrame
     synthetic: tuple[pd.DataFrame, ...]
     names: tuple[str, ...]
-    survey_weights: tuple[FloatArray | None, ...]
+    weights: tuple[FloatArray, ...]
 
     @property
     def all(self) -> tuple[pd.DataFrame, ...]:
         """The data and each set."""
         return (self.real, *self.synthetic)
 
-    def weights(self, *, averaged: bool = False) -> list[FloatArray | None]:
-        """Design weights of the data and of each set, 1 + m, None where all are 1; with `averaged`
-        over their mean, so that a set without weights counts as much as one with."""
-        return [average_one(w) if averaged and w is not None else w for w in self.survey_weights]
+    @property
+    def mean_weights(self) -> list[FloatArray]:
+        """The weights over their mean: a set without weights counts as much as one with."""
+        return [average_one(weights) for weights in self.weights]
 
     def is_number(self, column: str) -> bool:
         """Whether the column holds numbers or dates."""
@@ -69,10 +68,8 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
     if isinstance(synthetic, pd.DataFrame):
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
-        raise InvalidInput(
-            "synthetic must be a DataFrame or a sequence of at least one, such as "
-            f"release.synthetic: found {type(synthetic).__name__}"
-        )
+        found = type(synthetic).__name__
+        raise InvalidInput(f"synthetic must be a DataFrame or a sequence of at least one: {found}")
     return list(synthetic)
 
 
@@ -80,9 +77,8 @@ def column_names(names: Any, what: str) -> list[str]:
     """Column names: at least one, each once."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise InvalidInput(f"{what} must be a sequence of column names: found {names!r}")
-    twice = [name for name in names if list(names).count(name) > 1]
-    if twice:
-        raise InvalidInput(f"{what} must name each column once: {twice[0]!r} is there twice")
+    if len({*names}) < len(names):
+        raise InvalidInput(f"{what} must name each column once: found {[*names]}")
     return list(names)
 
 
@@ -102,50 +98,43 @@ def reconcile_tables(
     if isinstance(real, Tables):
         return real
     if weights is not None and not isinstance(weights, str):
-        raise InvalidInput(
-            f"weights must name a column: found {type(weights).__name__}; put weights that are no "
-            "column into one"
-        )
+        raise InvalidInput(f"weights must name a column: found {type(weights).__name__}")
     sets = synthetic_sets(synthetic)
     tables = {_DATA: real} | {f"synthetic set {k}": table for k, table in enumerate(sets, start=1)}
     if holdout is not None:
         tables["holdout"] = holdout
     for name, table in tables.items():
         _check_table(table, name)
-    wanted = (
-        [c for c in real.columns if c != weights] if columns is None else dict.fromkeys(columns)
-    )
     for option, named in (("weights", [weights] if weights else []), ("categorical", categorical)):
         unknown = sorted({*named} - {*map(str, real.columns)})
         if unknown:
             raise InvalidInput(f"{option} must name columns of the data: {unknown[0]!r} is not one")
+    wanted = [c for c in real.columns if c != weights] if columns is None else [*columns]
+    if not wanted:
+        raise InvalidInput(f"at least one {what} must be named: found none")
     for name, table in tables.items():
-        surplus = [column for column in table.columns if column not in real.columns]
-        if surplus and columns is None:
+        surplus = table.columns.difference(real.columns, sort=False)
+        if len(surplus) and columns is None:
             raise InvalidInput(
                 f"{name} must have the columns of the data: {surplus[0]!r} is not among them; "
                 "drop it or name the columns to use"
             )
-        for column in wanted:
-            if column not in table.columns:
-                raise InvalidInput(
-                    f"{what} {column!r} must be in {name}, which has "
-                    f"{', '.join(map(str, table.columns[:20]))}"
-                    f"{did_you_mean(column, table.columns)}"
-                )
-    if not wanted:
-        raise InvalidInput(f"at least one {what} must be named: found none")
+        absent = next((column for column in wanted if column not in table), None)
+        if absent is not None:
+            raise InvalidInput(
+                f"{what} {absent!r} must be in {name}, which has "
+                f"{', '.join(map(str, table.columns[:20]))}{did_you_mean(absent, table.columns)}"
+            )
     read: dict[str, list[pd.Series]] = {}
     for column in wanted:
         values = {name: table[column].reset_index(drop=True) for name, table in tables.items()}
         read[str(column)] = _read_column(column, values, as_codes=column in categorical)
     data, *others = (
-        pd.DataFrame({column: parts[number] for column, parts in read.items()})
-        for number in range(len(tables))
+        pd.DataFrame(dict(zip(read, parts, strict=True)))
+        for parts in zip(*read.values(), strict=True)
     )
     survey = tuple(_weights_of(table, weights, name) for name, table in tables.items())
-    _, *names = tables
-    return Tables(real=data, synthetic=(*others,), names=(*names,), survey_weights=survey)
+    return Tables(real=data, synthetic=(*others,), names=(*tables,)[1:], weights=survey)
 
 
 def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
@@ -160,11 +149,30 @@ def keeps_rows(real: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     return False
 
 
-def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArray | None:
-    if weights is None or weights not in table.columns:
-        return None
+def survey_weights(column: pd.Series, name: str, *, zero: bool = False) -> FloatArray:
+    """Members of the population that each record stands for (n,), each from 1e-15 to 1e15, or 0 if
+    that may be; others are refused."""
     try:
-        return check_weights(survey_weights(table[weights], weights), len(table))
+        weight = np.asarray(column.astype("Float64").to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        raise InvalidInput(f"survey weights {name!r} must be numbers") from None
+    allowed = (weight >= 0) & weight.any() if zero else weight > 0
+    wrong = np.count_nonzero(~(np.isfinite(weight) & allowed))
+    if wrong:
+        raise InvalidInput(
+            f"survey weights {name!r} must be {'0 or more, not all 0,' if zero else 'above 0'} and "
+            f"not missing: {wrong} of {weight.size} are not; leave these records out"
+        )
+    if weight.size and (weight.max() > _LARGEST or weight[weight > 0].min() < 1 / _LARGEST):
+        raise InvalidInput(f"survey weights {name!r} must be from {1 / _LARGEST:g} to {_LARGEST:g}")
+    return weight
+
+
+def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArray:
+    if weights is None or weights not in table.columns:
+        return np.ones(len(table))
+    try:
+        return survey_weights(table[weights], weights)
     except InvalidInput as error:
         raise InvalidInput(f"{error} (in {name})") from None
 
@@ -186,9 +194,9 @@ def _read_column(
     column: str, tables: Mapping[str, pd.Series], *, as_codes: bool
 ) -> list[pd.Series]:
     """The column of the data and of each set, numbers or categories alike in all."""
-    for name, values in tables.items():
-        if _blank(values).isna().all():
-            raise InvalidInput(f"column {column!r} must have values: all are missing in {name}")
+    empty = next((name for name, values in tables.items() if _blank(values).isna().all()), None)
+    if empty is not None:
+        raise InvalidInput(f"column {column!r} must have values: all are missing in {empty}")
     data = tables[_DATA]
     if as_codes or not is_numeric(data):
         return _read_categories(column, tables)
@@ -245,9 +253,8 @@ def _numbers(column: str, values: pd.Series, name: str) -> pd.Series:
             f"column {column!r} must be numeric in {name}, as it is in the data: found other; "
             "convert it, or declare the column categorical"
         )
-    infinite = np.flatnonzero(np.isinf(parsed.to_numpy()))
-    if infinite.size:
-        raise InvalidInput(f"column {column!r} must be finite: row {infinite[0]} of {name} is not")
+    finite = ~np.isinf(parsed.to_numpy())
+    check_each(finite, f"column {column!r} must be finite: row {{}} of {name} is not")
     return parsed
 
 
@@ -292,16 +299,16 @@ def _read_categories(column: str, tables: Mapping[str, pd.Series]) -> list[pd.Se
 
 def _levels(values: pd.Series) -> list[str]:
     """Levels that occur in the data, in their order: as declared, by size of numbers, by text."""
-    present = _blank(values).dropna()
-    distinct = list(dict.fromkeys(present))
+    levels = [*dict.fromkeys(_blank(values).dropna())]
     if isinstance(values.dtype, pd.CategoricalDtype):
-        distinct = [level for level in values.dtype.categories if level in set(distinct)]
+        declared = {level: k for k, level in enumerate(values.dtype.categories)}
+        levels.sort(key=declared.__getitem__)
     else:
         try:
-            distinct = sorted(distinct)
+            levels.sort()
         except TypeError:
-            distinct = sorted(distinct, key=str)
-    return list(dict.fromkeys(map(_label, distinct)))
+            levels.sort(key=str)
+    return list(dict.fromkeys(map(_label, levels)))
 
 
 def _label(value: Any) -> str:

@@ -37,10 +37,9 @@ from pyhybrid.running.tasks import Progress
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A measure of utility or disclosure risk: title as tables call it, definition in one line,
-    range, which way is more useful or safer, and its values `at_best`, of data as good as the data
-    (utility) or without risk, and `at_worst`, of useless data or of the data published as they are.
-    """
+    """A measure of utility or disclosure risk: title in tables, definition, range, which way is
+    more useful or safer, and its values of data as good as the data, or without risk (`at_best`),
+    and of useless data, or of the data published as they are (`at_worst`)."""
 
     title: str
     about: str
@@ -80,23 +79,13 @@ class UtilitySummary:
     models: tuple[ModelUtility, ...]
     tables: Tables
 
-    @property
-    def n(self) -> int:
-        """Records of the data."""
-        return len(self.tables.real)
-
-    @property
-    def n_sets(self) -> int:
-        """Synthetic sets."""
-        return len(self.tables.synthetic)
-
     def overall(self) -> dict[str, float]:
         """One number for each measure, by names such as "pmse, logistic"; averages over sets."""
         numbers: dict[str, Any] = {}
         for part in (self.logistic, self.cart):
-            for measure in ("pmse", "pmse_ratio", "pmse_standardised"):
-                value = getattr(part, measure.removeprefix("pmse_"))
-                numbers[f"{measure}, {part.classifier}"] = value
+            numbers[f"pmse, {part.classifier}"] = part.pmse
+            numbers[f"pmse_ratio, {part.classifier}"] = part.ratio
+            numbers[f"pmse_standardised, {part.classifier}"] = part.standardised
         distances = self.columns.distances
         if len(distances):
             for measure in ("max_ecdf", "avg_ecdf"):
@@ -113,18 +102,21 @@ class UtilitySummary:
         return {name: float(value) for name, value in numbers.items()}
 
     def _fields(self) -> dict[str, Any]:
-        propensities = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
+        by_classifier = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
         return {
-            "n": self.n,
-            "n_synthetic": self.n_sets,
+            "n": len(self.tables.real),
+            "n_synthetic": len(self.tables.synthetic),
             "columns": self.columns.distances,
             "estimates": self.columns.estimates,
-            "propensities": {name: table.reset_index() for name, table in propensities.items()},
+            "propensities": {name: sets.reset_index() for name, sets in by_classifier.items()},
             "one_way": self.one_and_two_way.one_way,
             "two_way": self.one_and_two_way.two_way,
             "models": [
                 {
-                    **{name: getattr(fit, name) for name in ("formula", "model", "rule", "n_used")},
+                    "formula": fit.formula,
+                    "model": fit.model,
+                    "rule": fit.rule,
+                    "n_used": fit.n_used,
                     "terms": fit.table.reset_index(),
                 }
                 for fit in self.models
@@ -132,7 +124,8 @@ class UtilitySummary:
         }
 
     def __repr__(self) -> str:
-        return f"<UtilitySummary of {number_of(self.n_sets, 'set')} against {self.n} records>"
+        sets, n = number_of(len(self.tables.synthetic), "set"), len(self.tables.real)
+        return f"<UtilitySummary of {sets} against {n} records>"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,15 +152,8 @@ class RiskSummary:
 
     def _fields(self) -> dict[str, Any]:
         matching = self.matching
-        return {
-            "n": matching.n_targets,
-            "n_synthetic": matching.n_sets,
-            "keys": self.keys,
-            "by_set": matching.by_set,
-        }
-
-    def __repr__(self) -> str:
-        return f"<RiskSummary on {', '.join(self.keys)}: {self.matching!r}>"
+        sizes = {"n": matching.n_targets, "n_synthetic": matching.n_sets}
+        return {**sizes, "keys": self.keys, "by_set": matching.by_set}
 
 
 @bar_in_notebooks
@@ -180,7 +166,6 @@ def utility_summary(
     formulas: Sequence[str] = (),
     model: str = "ols",
     rule: str | None = None,
-    interactions: bool = False,
     n_permutations: int = 20,
     weights: str | None = None,
     rng: np.random.Generator | int | None = None,
@@ -190,7 +175,7 @@ def utility_summary(
 
     Parameters
     ----------
-    real, synthetic, columns, categorical, interactions, n_permutations, weights, rng, progress
+    real, synthetic, columns, categorical, n_permutations, weights, rng, progress
         As in `pyhybrid.measures.propensity_utility`.
     formulas : sequence of str
         Analyst's models, each fitted to data and sets; see `pyhybrid.measures.model_utility`.
@@ -206,14 +191,14 @@ def utility_summary(
     generator = generator_of(rng)
     chosen = rule or (SINGLE if len(tables.synthetic) == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)
-    trees: dict[str, Any] = {"n_permutations": n_permutations, "rng": generator}
+    permuted: dict[str, Any] = {"n_permutations": n_permutations, "progress": progress}
     return UtilitySummary(
         models=tuple(
             model_utility(tables, None, formula, model=model, rule=chosen) for formula in formulas
         ),
-        columns=column_utility(tables, n_resamples=None, rng=generator),
-        logistic=propensity_utility(tables, interactions=interactions),
-        cart=propensity_utility(tables, classifier="cart", progress=progress, **trees),
+        columns=column_utility(tables, rng=generator),
+        logistic=propensity_utility(tables),
+        cart=propensity_utility(tables, classifier="cart", rng=generator, **permuted),
         one_and_two_way=table_utility(tables),
         tables=tables,
     )
@@ -238,8 +223,8 @@ def risk_summary(
     Parameters
     ----------
     real, synthetic, keys, radius, kind, rows_correspond, holdout
-        As in `pyhybrid.measures.matching_risk` and `attribute_risk`, and errors, too; `radius`
-        names keys only, `kind` sensitive columns, too.
+        As in `pyhybrid.measures.matching_risk` and `attribute_risk`; `kind` may name sensitive
+        columns, too.
     sensitive : sequence of str, or mapping of str to number or None
         Columns whose attribute risk is computed, with the radius within which a value counts as
         learned; without one, values must be equal.
@@ -247,31 +232,21 @@ def risk_summary(
     within = dict(sensitive) if isinstance(sensitive, Mapping) else dict.fromkeys(sensitive)
     if holdout is not None and not within:
         raise InvalidInput("holdout is for attribute risk: name at least one sensitive column")
-
-    def kind_of(columns: Sequence[str]) -> Kind:
-        if not isinstance(kind, Mapping):
-            return kind
-        return {column: kind[column] for column in columns if column in kind}
-
+    kinds = kind if isinstance(kind, Mapping) else dict.fromkeys([*keys, *within], kind)
+    of_keys = {key: kinds[key] for key in keys if key in kinds}
     matching = matching_risk(
-        real, synthetic, keys=keys, radius=radius, kind=kind_of(keys),
-        rows_correspond=rows_correspond,
-    )  # fmt: skip
+        real, synthetic, keys=keys, radius=radius, kind=of_keys, rows_correspond=rows_correspond
+    )
     radii = radius or {}
     if not isinstance(radii, Mapping):
         radii = {key: radii for key in keys if is_numeric(real[key])}
-    attributes = {
-        column: attribute_risk(
-            real,
-            synthetic,
-            sensitive=column,
-            keys=keys,
-            radius={**radii, column: reach} if reach is not None else radii,
-            kind=kind_of([*keys, column]),
-            holdout=holdout,
-        )
-        for column, reach in within.items()
-    }
+    attributes = {}
+    for column, reach in within.items():
+        attributes[column] = attribute_risk(
+            real, synthetic, sensitive=column, keys=keys, holdout=holdout,
+            radius=radii if reach is None else {**radii, column: reach},
+            kind={**of_keys, column: kinds.get(column, "absolute")},
+        )  # fmt: skip
     return RiskSummary(matching=matching, attributes=attributes, keys=tuple(keys))
 
 

@@ -25,7 +25,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, effective_size, estimates, max_ecdf
+from pyhybrid.measures.estimates import avg_ecdf, effective_size, estimates, max_ecdf
 from pyhybrid.measures.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -34,7 +34,7 @@ DATA, SYNTHETIC = "data", "synthetic"
 _DISTANCES = ["column", "max_ecdf", "avg_ecdf", "missing_data", "missing_synthetic"]
 _TIDY = ["column", "statistic", "source", "estimate", "lower", "upper"]
 _OF_TABLES = ["statistic", "ratio", "total_variation", "n_cells"]
-_FEWER_ABOVE = 20_000_000
+_MANY = 20_000
 _MOST_LEVELS = 50
 
 
@@ -57,8 +57,7 @@ def interval_overlap(original: Any, synthetic: Any) -> FloatArray:
     first, second = check_numeric(original, "original"), check_numeric(synthetic, "synthetic")
     if first.shape != second.shape or first.shape[:1] != (2,) or first.ndim > 2:
         raise InvalidInput(
-            "original and synthetic must share a shape (2,) or (2, p): found "
-            f"{first.shape} and {second.shape}"
+            f"intervals must share a shape (2,) or (2, p): found {first.shape} and {second.shape}"
         )
     if not np.isfinite([first, second]).all():
         raise InvalidInput("ends of intervals must be finite")
@@ -108,8 +107,7 @@ def column_utility(
     *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
-    statistics: Sequence[str] = STATISTICS,
-    n_resamples: int | None = 1000,
+    n_resamples: int | None = None,
     weights: str | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> ColumnUtility:
@@ -119,45 +117,34 @@ def column_utility(
     ----------
     real, synthetic, columns, categorical, weights
         As in `pyhybrid.measures.propensity_utility`.
-    statistics, n_resamples, rng
+    n_resamples, rng
         As in `pyhybrid.measures.estimates`; None stands for 1000 resamples, 200 for many records.
     """
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    few = 200 if 1000 * len(tables.real) > _FEWER_ABOVE else 1000
-    how: dict[str, Any] = {
-        "statistics": statistics,
-        "n_resamples": few if n_resamples is None else check_count(n_resamples, "n_resamples"),
-        "rng": generator_of(rng),
-    }
+    resamples = n_resamples or (200 if len(tables.real) > _MANY else 1000)
+    generator = generator_of(rng)
     distances: list[list[Any]] = []
     parts: list[pd.DataFrame] = []
     for column in filter(tables.is_number, tables.real.columns):
-        present = [table[column].notna().to_numpy() for table in tables.all]
-        truth, *sets = (
-            table[column].to_numpy(np.float64)[there]
-            for table, there in zip(tables.all, present, strict=True)
-        )
-        (weight, *of_sets), (even, *evens) = (
-            [None if w is None else w[there] for w, there in zip(of_all, present, strict=True)]
-            for of_all in (tables.weights(), tables.weights(averaged=True))
-        )
-        missing, *absent = (
-            np.average(~there, weights=w)
-            for there, w in zip(present, tables.weights(), strict=True)
-        )
+        there = [table[column].notna().to_numpy() for table in tables.all]
+        truth, *sets = (t[column].dropna().to_numpy(np.float64) for t in tables.all)
+        weight, *of_sets = (w[here] for w, here in zip(tables.weights, there, strict=True))
+        even, *evens = (w[here] for w, here in zip(tables.mean_weights, there, strict=True))
+        missing, *absent = (1 - np.average(here, weights=w) for w, here in
+                            zip(tables.weights, there, strict=True))  # fmt: skip
         gaps = [
             [gap(truth, x, weights=even, synthetic_weights=w) for gap in (max_ecdf, avg_ecdf)]
             for x, w in zip(sets, evens, strict=True)
         ]
-        means = map(float, (*np.mean(gaps, axis=0), missing, np.mean(absent)))
-        distances.append([column, *means])
+        distances.append([column, *np.mean(gaps, axis=0).tolist(), missing, np.mean(absent)])
         for source, values, w in ((DATA, truth, weight), (SYNTHETIC, sets, of_sets)):
-            found = estimates(values, weights=w, **how)
-            ends = {name: getattr(found, name) for name in ("estimate", "lower", "upper")}
-            rows = {"column": column, "statistic": found.statistics, "source": source, **ends}
-            parts.append(pd.DataFrame(rows))
+            found = estimates(values, weights=w, n_resamples=resamples, rng=generator)
+            parts.append(pd.DataFrame({
+                "column": column, "statistic": found.statistics, "source": source,
+                "estimate": found.estimate, "lower": found.lower, "upper": found.upper,
+            }))  # fmt: skip
     return ColumnUtility(
         distances=pd.DataFrame(distances, columns=_DISTANCES),
         estimates=pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_TIDY),
@@ -217,7 +204,7 @@ def table_utility(
     )
     bins = check_count(n_bins, "n_bins", at_least=2)
     cells = {name: _cells(tables, name, bins) for name in tables.real.columns}
-    counted = [None if w is None else w * (effective_size(w) / w.sum()) for w in tables.weights()]
+    counted = [w * (effective_size(w) / w.sum()) for w in tables.weights]
     one = [(name, *_crossed([codes], counted)) for name, codes in cells.items()]
     two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(cells, 2)]
     pairs = pd.DataFrame(two, columns=["first", "second", *_OF_TABLES])
@@ -227,11 +214,9 @@ def table_utility(
     )
 
 
-def _crossed(
-    parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray | None]
-) -> FloatArray:
+def _crossed(parts: Sequence[Sequence[IntArray]], counted: Sequence[FloatArray]) -> FloatArray:
     """`table_distance`, averaged over the sets, of the table that crosses `parts`, each the cells
-    of 1 + m tables; `counted` says as how many each record counts, None for one each."""
+    of 1 + m tables; `counted` says as how many each record counts."""
     sizes = [1 + max(int(codes.max()) for codes in part) for part in parts]
     data, *sets = (
         np.bincount(np.ravel_multi_index(codes, sizes), weights, minlength=int(np.prod(sizes)))

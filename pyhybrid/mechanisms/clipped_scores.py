@@ -29,7 +29,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
-from pyhybrid.measures.survey import survey_weights
+from pyhybrid.measures.reconcile import survey_weights
 from pyhybrid.mechanisms.accounting.charge import check_delta_of
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
 from pyhybrid.mechanisms.scored_records import (

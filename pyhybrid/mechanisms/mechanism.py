@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.session import FitOptions, FitProgress, FitSession
 from pyhybrid.models.columns.form import Form
-from pyhybrid.primitives.noise import NoiseProvenance, opendp_version
+from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
@@ -253,7 +254,7 @@ class NoiseMechanism(Mechanism):
             settings=settings,
             synthesized=synthesized,
             predictors=predictors,
-            provenance=NoiseProvenance(library="OpenDP", version=opendp_version(), **noise),
+            provenance=NoiseProvenance(library="OpenDP", version=version("opendp"), **noise),
             seeded=False,
             exposed=exposed_columns(df, synthesized),
             confidential=without_weights(df, charge, random),

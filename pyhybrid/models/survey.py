@@ -20,7 +20,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.measures.survey import survey_weights
+from pyhybrid.measures.reconcile import survey_weights
 
 _MEAN = (0.8, 1.25)  # of weights: normalized by a public number they average nearly 1
 _EXACTLY = 1e-6  # so near to 1 they do by no chance

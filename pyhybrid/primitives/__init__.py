@@ -25,8 +25,12 @@ from pyhybrid.primitives.laplace import (
     laplace_vector,
 )
 from pyhybrid.primitives.noise import PrivateAnswer
-from pyhybrid.primitives.response import RandomizedResponse, randomized_response
-from pyhybrid.primitives.selection import NoisyChoice, exponential_mechanism
+from pyhybrid.primitives.selection import (
+    NoisyChoice,
+    RandomizedResponse,
+    exponential_mechanism,
+    randomized_response,
+)
 
 __all__ = [
     "LaplaceAnswer",

@@ -36,10 +36,8 @@ _BELOW = 1 - 2**-50  # of a share: the sum of all is not above epsilon, however 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyCenters(PrivateAnswer):
-    """Centers of clusters after the last of T rounds (`value`, which noise may carry out of the L1
-    ball), or their mean over the last rounds that are averaged; noisy cluster sizes of the last
-    round (`counts`); `scale` of the Laplace noise on counts and coordinates of sums, 4 T / epsilon.
-    """
+    """Centers of clusters (`value`, which noise may carry out of the L1 ball); noisy sizes of them
+    in the last of T rounds (`counts`); `scale` of the Laplace noise on both, 4 T / epsilon."""
 
     value: FloatArray  # (k, d)
     counts: IntArray  # (k,)
@@ -65,8 +63,7 @@ def dp_kmeans(
     Parameters
     ----------
     rows : array_like, shape (n, d)
-        Confidential; the absolute values of each row sum to at most 1. Divide by public bounds to
-        get there.
+        Confidential; the absolute values of each row, divided by public bounds, sum to at most 1.
     n_clusters, n_rounds : int
         k >= 1 and T >= 1, public. More rounds mean more noise in each.
     epsilon : float
@@ -78,13 +75,6 @@ def dp_kmeans(
         once clusters no longer change [JC].
 
     Errors as of `laplace_sum`; and for initial centers of another shape.
-
-    Examples
-    --------
-    >>> near_two_corners = [[0.9, 0.0]] * 500 + [[0.0, 0.9]] * 500
-    >>> answer = dp_kmeans(near_two_corners, n_clusters=2, n_rounds=3, epsilon=10.0)
-    >>> answer.value.shape, answer.charge.relation
-    ((2, 2), 'replace')
     """
     eps = check_positive(epsilon, "epsilon")
     k, rounds = check_count(n_clusters, "n_clusters"), check_count(n_rounds, "n_rounds")
@@ -115,14 +105,11 @@ def dp_kmeans(
         if done > rounds - averaged:
             total += centers
     facts = {"assumes": ["Rows were brought to an L1 norm of at most 1 by public constants."]}
+    charge = PrivacyCharge.strict(
+        mechanism="dp_kmeans", epsilon=eps, relation="replace", facts=facts
+    )
     return NoisyCenters(
-        value=total / averaged,
-        counts=counts,
-        n_rounds=rounds,
-        scale=scale,
-        charge=PrivacyCharge.strict(
-            mechanism="dp_kmeans", epsilon=eps, relation="replace", facts=facts
-        ),
+        value=total / averaged, counts=counts, n_rounds=rounds, scale=scale, charge=charge
     )
 
 

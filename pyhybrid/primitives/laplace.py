@@ -6,9 +6,9 @@ proportional to exp(-|z - q| / b), so that the densities of the two answers diff
 
 .. math:: \exp(|q(x) - q(x')| / b) \le \exp(\text{sensitivity} / b) = e^{\epsilon}.
 
-Under ``remove`` one record may be there or not, and n is confidential. Under ``replace`` the values
-of one record may be any others within the bounds, and n is public. Values outside the bounds are
-refused: clip them first, by public bounds (``values.clip(lower, upper)``).
+Under ``remove`` one record may be there or not, and n is confidential. Under ``replace`` its values
+may be any others within the bounds, and n is public. Values outside the bounds are refused: clip
+them first, by public bounds (``values.clip(lower, upper)``).
 
 References
 ----------
@@ -45,18 +45,10 @@ CHANGED = {"remove": 1, "replace": 2}
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LaplaceAnswer(PrivateAnswer):
-    """A sum, mean or counts with Laplace noise.
+    """A sum or mean, or counts (B,), which may be negative, with Laplace noise.
 
-    Attributes
-    ----------
-    value : float, or ndarray of int, shape (B,)
-        Counts may be negative.
-    sensitivity : float
-        Largest change of the true value between neighbors (of all counts together, in L1).
-    scale : float
-        Of the noise on each number; its standard deviation is sqrt(2) times this.
-    edges : ndarray, shape (B + 1,), or None
-        Of the bins of a histogram.
+    The sensitivity is that of all counts together, in L1; the noise on each number has the scale,
+    and sqrt(2) times it as its standard deviation. Bins of a histogram have edges (B + 1,).
     """
 
     sensitivity: float
@@ -75,7 +67,7 @@ def laplace_sum(
 
     Sensitivity: leaving a record out moves the sum by at most max(|lower|, |upper|), replacing it
     by at most upper - lower. Values are rounded to whole units, 2^30 of which are the power of 2
-    above the larger bound, and noise is drawn in these, so that sums are exact in any order.
+    above the larger bound, so that sums are exact in any order; noise is drawn in these.
 
     Parameters
     ----------
@@ -101,18 +93,19 @@ def laplace_sum(
     >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=0.5).scale
     2.0
     """
-    return _noisy_sum(values, check_bounds(lower, upper), epsilon, relation)
+    name = "laplace_sum"
+    return _noisy_sum(name, values, lower=lower, upper=upper, epsilon=epsilon, relation=relation)
 
 
 def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> LaplaceAnswer:
-    r"""Mean of n values in [lower, upper] with Laplace noise; n is public.
+    """Mean of n values in [lower, upper] with Laplace noise, under ``replace``; n is public.
 
-    Sensitivity: replacing one of n records moves the mean by at most (upper - lower) / n. The
-    relation is ``replace``, as n cannot be used under ``remove`` without noise of its own: there,
-    divide a noisy sum by a noisy count and add their charges. Parameters, errors and result as in
-    `laplace_sum`, without `relation`.
+    Sensitivity: replacing one of n records moves the mean by at most (upper - lower) / n. Under
+    ``remove`` n needs noise of its own: divide a noisy sum by a noisy count, and add their charges.
+    Other parameters, errors and result as in `laplace_sum`.
     """
-    return _noisy_sum(values, check_bounds(lower, upper), epsilon, "replace", mean=True)
+    name = "laplace_mean"
+    return _noisy_sum(name, values, lower=lower, upper=upper, epsilon=epsilon, relation="replace")
 
 
 def laplace_histogram(
@@ -127,19 +120,12 @@ def laplace_histogram(
     r"""Counts in `n_bins` equal bins of [lower, upper] with Laplace noise on each.
 
     Sensitivity: leaving a record out lowers one count by 1; replacing it may lower one and raise
-    another, 2 together. The number of bins, B >= 2 and public, does not matter: a record is in one
-    of them. Bins are closed on the left; the last one on both sides. Other parameters, errors and
-    result as in `pyhybrid.primitives.laplace_sum`.
-
-    Examples
-    --------
-    >>> laplace_histogram([1.5, 2.5], lower=0, upper=4, n_bins=4, epsilon=1.0).edges
-    array([0., 1., 2., 3., 4.])
+    another, 2 together, whatever the number of bins, B >= 2 and public. Bins are closed on the
+    left; the last one on both sides. Other parameters, errors and result as in `laplace_sum`.
     """
     low, high = check_bounds(lower, upper)
-    bins = check_count(n_bins, "n_bins", at_least=2)
-    counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=bins)
-    edges = np.linspace(low, high, bins + 1)
+    counts = histogram_counts(_within(values, low, high), lower=low, upper=high, n_bins=n_bins)
+    edges = np.linspace(low, high, counts.size + 1)
     return _answer("laplace_histogram", counts, CHANGED, epsilon, relation, edges=edges)
 
 
@@ -148,9 +134,8 @@ def laplace_counts(
 ) -> LaplaceAnswer:
     """Records in each of `n_categories` categories with Laplace noise on each count.
 
-    `codes` (n,) are the categories of the records, 0 .. n_categories - 1; confidential. There are
-    at least 2 categories, public: those without records are counted, too. Sensitivity, other
-    parameters, errors and result as in `laplace_histogram`.
+    `codes` (n,), confidential, are 0 .. n_categories - 1; categories are public, at least 2, those
+    without records among them. Sensitivity, other parameters and result as in `laplace_histogram`.
     """
     categories = check_count(n_categories, "n_categories", at_least=2)
     array = check_vector(codes, "codes") if np.size(codes) else np.zeros(0)
@@ -171,13 +156,7 @@ def laplace_vector(
     is the largest L1 distance of f between neighbors, which **you state**: it must hold for all
     possible databases and is never seen in one. Statistics without a finite one, such as regression
     coefficients, have no place here: see `pyhybrid.ClippedScores`. Values are rounded to units as
-    in `laplace_sum`, which adds k of them to the sensitivity. Other parameters, errors and result
-    as there.
-
-    Examples
-    --------
-    >>> laplace_vector([3.2, 7.5], sensitivity=2.0, epsilon=1.0).value.shape
-    (2,)
+    in `laplace_sum`, which adds k of them to the sensitivity.
     """
     change, array = check_positive(sensitivity, "sensitivity"), check_vector(value, "value")
     unit = check_positive(math.ldexp(1 / UNIT, math.frexp(change)[1]), "2^-30 of sensitivity")
@@ -188,15 +167,16 @@ def laplace_vector(
 
 
 def _noisy_sum(
-    values: Any, bounds: tuple[float, float], epsilon: float, relation: str, *, mean: bool = False
+    name: str, values: Any, *, lower: float, upper: float, epsilon: float, relation: str
 ) -> LaplaceAnswer:
+    bounds = check_bounds(lower, upper)
     y = _within(values, *bounds)
     power = math.frexp(max(-bounds[0], bounds[1]))[1]
     unit = check_positive(math.ldexp(1 / UNIT, power), "the unit of sums, 2^-30 of a bound,")
     least, most = (round(bound / unit) for bound in bounds)
     sensitivity = {"remove": max(-least, most), "replace": max(most - least, 1)}
     total = np.rint(y / unit).astype(np.int64).sum()
-    name, n = ("laplace_mean", y.size) if mean else ("laplace_sum", 1)
+    n = y.size if name == "laplace_mean" else 1
     return _answer(name, total, sensitivity, epsilon, relation, unit=unit / n)
 
 

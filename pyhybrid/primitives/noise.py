@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -39,10 +38,6 @@ class PrivateAnswer(ABC):
     value: Any
 
     def __post_init__(self) -> None:
-        self.check_charge()
-
-    def check_charge(self) -> None:
-        """Raise InvalidInput unless the charge covers what the noise costs."""
         cost = self.cost()
         # One unit of float rounding: OpenDP states costs that are rounded up in binary.
         if Fraction(self.charge.epsilon) < Fraction(cost) * (1 - Fraction(1, 2**50)):
@@ -85,11 +80,6 @@ def load_opendp() -> ModuleType:
     dp.enable_features("contrib")
     prelude: ModuleType = dp
     return prelude
-
-
-def opendp_version() -> str:
-    """Version of the installed OpenDP library."""
-    return version("opendp")
 
 
 @contextlib.contextmanager

@@ -31,33 +31,25 @@ from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 
 IntArray = npt.NDArray[np.int64]
+_ASSUMED = "The tables and their cells were fixed without looking at the data."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CrossTable:
-    """Cells that a table counts: how each record is shared out over them, nonnegative whole
-    numbers, `unit` in each row. Confidential, but for its number of rows K."""
+    """Counts of a table (K, L), in parts of a record: `unit` of each record. Confidential."""
 
-    codes: IntArray  # (n,) row of the table that each record is in, 0 .. n_rows - 1
-    n_rows: int
-    cells: sparse.csr_array  # (n, L)
+    counts: IntArray
+    unit: int
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the table."""
-        return self.n_rows, int(self.cells.shape[1])
-
-    def in_blocks(self, block: IntArray) -> CrossTable:
-        """The same records in the block (K,) of each row."""
-        return replace(self, codes=block[self.codes], n_rows=int(block[-1]) + 1)
-
-    def counts(self, unit: int) -> IntArray:
-        """Parts of a record in each cell, shape (K, L); InvalidInput unless each record has `unit`.
-        Confidential."""
-        codes, cells = self.codes, self.cells
+    @classmethod
+    def of_records(
+        cls, codes: IntArray, cells: sparse.csr_array, *, n_rows: int, unit: int
+    ) -> CrossTable:
+        """Records in the rows `codes` (n,), 0 .. n_rows - 1, each shared out over the cells of its
+        row of `cells` (n, L), whole numbers; refused unless these are `unit` parts of it."""
         check_each(
-            (codes >= 0) & (codes < self.n_rows),
-            f"codes must be whole numbers in 0 .. {self.n_rows - 1}: record {{}} is not",
+            (codes >= 0) & (codes < n_rows),
+            f"codes must be whole numbers in 0 .. {n_rows - 1}: record {{}} is not",
         )
         shared = np.asarray(cells.sum(axis=1)).ravel()
         if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
@@ -66,34 +58,14 @@ class CrossTable:
                 "would change the tables by more than the noise is made for"
             )
         n = codes.size
-        rows = sparse.csr_array((np.ones(n, np.int64), (codes, np.arange(n))), (self.n_rows, n))
-        return np.asarray((rows @ cells).todense(), dtype=np.int64)
+        rows = sparse.csr_array((np.ones(n, np.int64), (codes, np.arange(n))), (n_rows, n))
+        return cls(counts=np.asarray((rows @ cells).todense(), dtype=np.int64), unit=unit)
 
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CountedTable:
-    """A table (K, L) that was counted where its n `records` are, each in one cell. Confidential."""
-
-    records: IntArray
-    n: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns of the table."""
-        rows, columns = self.records.shape
-        return rows, columns
-
-    def in_blocks(self, block: IntArray) -> CountedTable:
+    def in_blocks(self, block: IntArray) -> CrossTable:
         """The same records in the block (K,) of each row."""
-        records = np.zeros((int(block[-1]) + 1, self.shape[1]), dtype=np.int64)
-        np.add.at(records, block, self.records)
-        return replace(self, records=records)
-
-    def counts(self, unit: int) -> IntArray:
-        """Parts of a record in each cell, `unit` of each record, shape (K, L)."""
-        if (self.records < 0).any() or int(self.records.sum()) != self.n:
-            raise InvalidInput(f"a table of {self.n} records must count each in one cell")
-        return self.records * unit
+        counts = np.zeros((int(block[-1]) + 1, self.counts.shape[1]), dtype=np.int64)
+        np.add.at(counts, block, self.counts)
+        return replace(self, counts=counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +107,7 @@ class NoisyTables(PrivateAnswer):
     records."""
 
     value: IntArray  # (B,)
-    shapes: tuple[tuple[int, int], ...]  # rows and columns of each table
+    shapes: tuple[tuple[int, ...], ...]  # rows and columns of each table
     unit: int
     sensitivity: float
     scale: float
@@ -172,53 +144,40 @@ class NoisyTables(PrivateAnswer):
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable | CountedTable],
-    *,
-    price: Price,
-    relation: str = "replace",
-    unit: int = 1,
+    tables: Sequence[CrossTable], *, price: Price, relation: str = "replace"
 ) -> NoisyTables:
     """All tables over the same records, with discrete noise at the `price` of all together: Laplace
     of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or sqrt(T / 2 rho)."""
-    parts = check_count(unit, "unit")
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
-    counts = cross_counts(tables, unit=parts)
+    alike = len({(table.unit, int(table.counts.sum())) for table in tables}) == 1
+    if not alike or any((table.counts < 0).any() for table in tables):
+        raise InvalidInput("tables must be at least one, over the same records in the same parts")
+    unit = check_count(tables[0].unit, "unit")
     if price.rho is None:
         sensitivity = float(changed)
-        measurement, scale = whole_number_noise(changed, price.epsilon, parts)
+        measurement, scale = whole_number_noise(changed, price.epsilon, unit)
     else:
         sensitivity = math.nextafter(math.sqrt(changed), math.inf)
-        measurement, scale = whole_number_noise(sensitivity, unit=parts, rho=price.rho)
-    charge = PrivacyCharge.strict(
-        mechanism="noisy_tables",
-        epsilon=price.epsilon,
-        rho=price.rho,
-        delta=price.delta,
-        relation=relation,
-        facts={"assumes": ["The tables and their cells were fixed without looking at the data."]},
-    )
+        measurement, scale = whole_number_noise(sensitivity, unit=unit, rho=price.rho)
+    counts = np.concatenate([table.counts.ravel() for table in tables])
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
-        shapes=tuple(table.shape for table in tables),
-        unit=parts,
+        shapes=tuple(table.counts.shape for table in tables),
+        unit=unit,
         sensitivity=sensitivity,
-        scale=scale / parts,
-        charge=charge,
-    )
+        scale=scale / unit,
+        charge=PrivacyCharge.strict(
+            mechanism="noisy_tables", relation=relation,
+            epsilon=price.epsilon, rho=price.rho, delta=price.delta,
+            facts={"assumes": [_ASSUMED]},
+        ),
+    )  # fmt: skip
 
 
 def size_of_noise(price: Price, relation: str) -> float:
     """Mean absolute size of the noise on a cell of one table at `price`, in records, nearly: the
     scale of Laplace noise, sqrt(2 / pi) of that of Gaussian noise."""
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)]
-    return (
-        changed / price.epsilon if price.rho is None else math.sqrt(changed / math.pi / price.rho)
-    )
-
-
-def cross_counts(tables: Sequence[CrossTable | CountedTable], *, unit: int = 1) -> IntArray:
-    """The counts, in parts of a record, shape (B,); refused unless every record adds exactly `unit`
-    to each table. Confidential."""
-    if not tables:
-        raise InvalidInput("tables must hold at least one table: found none")
-    return np.concatenate([table.counts(unit).ravel() for table in tables])
+    if price.rho is None:
+        return changed / price.epsilon
+    return math.sqrt(changed / math.pi / price.rho)

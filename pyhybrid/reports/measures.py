@@ -20,8 +20,9 @@ def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
     """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
     drawn, *estimates = _distributions(summary)
     measures = page.section(
-        "utility", tables=[measure_table(summary.overall())], n=summary.n, m=summary.n_sets
-    )
+        "utility", tables=[measure_table(summary.overall())],
+        n=len(summary.tables.real), m=len(summary.tables.synthetic),
+    )  # fmt: skip
     models = [model_section(fit, "Inference") for fit in summary.models]
     folded = [measures, *estimates, *models]
     sections = [verdicts.utility_verdict(summary), drawn, _pairs(summary),

@@ -21,7 +21,7 @@ from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.domain import PARTS
 from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
 from pyhybrid.mechanisms.marginals.select import ALONE, CountedFrame, Measuring
-from pyhybrid.primitives.tables import CrossTable, NoisyTables, cross_counts
+from pyhybrid.primitives.tables import CrossTable, NoisyTables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
 
@@ -140,7 +140,7 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
         price = price.part(1 - ALONE)
     answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
     for answer in answers:
-        alike = [table for table in tables if table.shape in answer.shapes]
+        alike = [table for table in tables if table.counts.shape in answer.shapes]
         steps.append(_step(alike, answer))
     return steps
 
@@ -167,7 +167,7 @@ def _merged(measuring: Measuring) -> dict[str, Any]:
 
 
 def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
-    counts = cross_counts(tables, unit=PARTS) / PARTS
+    counts = np.concatenate([table.counts.ravel() for table in tables]) / PARTS
     return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
 

@@ -190,11 +190,11 @@ def test_missing_keys_against_complete_data(
     formula = "income ~ age + sex"
     one = masked_utility(complete, full, formula).pooled
     other = masked_utility(nested, holes, formula).pooled
-    se = np.hypot(one.combined.standard_error, other.combined.standard_error)
-    apart = np.abs(one.combined.estimate - other.combined.estimate)
+    se = np.hypot(one.standard_error, other.standard_error)
+    apart = np.abs(one.estimate - other.estimate)
     np.testing.assert_array_less(apart, 4 * se)
     # A fifth of ages is missing: less information, but less than complete cases would lose.
-    assert other.combined.standard_error[-1] > 0.95 * one.combined.standard_error[-1]
+    assert other.standard_error[-1] > 0.95 * one.standard_error[-1]
 
 
 def test_imputations_stay_within_a_nest(gaps: tuple[pd.DataFrame, pd.DataFrame]) -> None:

@@ -19,8 +19,6 @@ def test_a_posterior_that_is_enumerated() -> None:
     for i in range(len(database)):
         exact = np.abs(whole - log_posterior(np.delete(terms, i, axis=1)))
         assert loss.by_record[i] == pytest.approx(exact[seen].max(), rel=0.1)
-        expected = np.quantile(exact[points], loss.probabilities)
-        np.testing.assert_allclose(loss.quantiles[i], expected, atol=0.05)
     assert loss.by_draw.shape == (20_000,)
     assert loss.by_draw.max() == pytest.approx(loss.by_record.max())
     assert np.argmax(loss.by_record) == database.index(12)
@@ -37,11 +35,11 @@ def test_no_loss_exceeds_the_range() -> None:
 def test_heavy_tails_and_few_draws_are_unreliable() -> None:
     rng = np.random.default_rng(5)
     heavy = -np.log(rng.pareto(0.8, (4000, 1)) + 1)  # exp(-g) has no mean
-    assert not ph.leave_one_out_loss(heavy).reliable
+    assert ph.leave_one_out_loss(heavy).pareto_k.max() > 0.7
     few = ph.leave_one_out_loss([[-1.0, -3.0], [-2.0, -3.0]])
     np.testing.assert_allclose(few.by_record, [np.log((1 + np.e) / 2), 0])
     assert few.pareto_k.tolist() == [np.inf, -np.inf]
-    assert ph.leave_one_out_loss(rng.normal(size=(4000, 1))).reliable
+    assert ph.leave_one_out_loss(rng.normal(size=(4000, 1))).pareto_k.max() < 0.7
 
 
 def test_what_is_not_finite_is_unbounded_but_at_weight_0() -> None:

@@ -111,27 +111,14 @@ def test_null_of_cart_is_right_in_mean() -> None:
     assert abs(np.mean(found) - 1) < 5 * np.std(found) / 5
 
 
-def test_table_ratio_is_near_one_for_a_second_sample() -> None:
-    rng = np.random.default_rng(9)
-    ratios = []
-    for _ in range(400):
-        a, b = (rng.multinomial(size, [0.4, 0.3, 0.2, 0.1]) for size in (500, 900))
-        ratios.append(table_distance(a, b)[1])
-    assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / 20 + 0.01
-
-
 def test_logistic_propensities_are_those_of_statsmodels() -> None:
     rng = np.random.default_rng(2)
     X = np.vstack([rng.normal(size=(200, 3)), rng.normal(0.4, 1.2, size=(300, 3))])
     label = np.arange(500) >= 200
-    own = logistic_propensities(orthonormal_design(np.column_stack([X, X[:, 0] * 3 + 1])), label)
+    design = orthonormal_design(np.column_stack([X, X[:, 0] * 3 + 1]))
+    own = logistic_propensities(design, label, np.ones(500))
     fit = sm.Logit(label.astype(float), sm.add_constant(X)).fit(disp=0, tol=1e-12)
     assert np.allclose(own, fit.predict(), atol=1e-7)
-
-
-def test_pmse_by_hand() -> None:
-    p, label = [0.2, 0.4, 0.4, 0.8], [False, False, True, True]
-    assert ph.measures.pmse(p, label) == pytest.approx((0.09 + 0.01 + 0.01 + 0.09) / 4)
 
 
 def test_interactions_see_what_main_effects_cannot() -> None:
@@ -163,11 +150,6 @@ def test_table_distances_by_hand() -> None:
     assert found.tolist() == pytest.approx([statistic, statistic / 2, 0.25, 2])
 
 
-def test_voas_williamson_is_twice_the_chi_square_of_homogeneity() -> None:
-    a, b = np.array([30, 50, 20]), np.array([25, 40, 35])
-    assert table_distance(a, b)[0] == pytest.approx(2 * stats.chi2_contingency([a, b])[0])
-
-
 def test_tables_find_the_pair_that_is_broken(real: pd.DataFrame) -> None:
     linked = real.assign(twin=real["sex"].map({"f": "x", "m": "y"}))
     broken = linked.assign(twin=np.random.default_rng(1).permutation(linked["twin"]))
@@ -187,12 +169,6 @@ def test_cells_keep_heavy_values_apart_and_count_missing_ones() -> None:
     assert found["total_variation"] == pytest.approx(0.05)
     assert found["n_cells"] >= 4
     assert ph.measures.table_utility(data, spiky).two_way.empty
-
-
-def test_rare_categories_share_a_cell() -> None:
-    rng = np.random.default_rng(1)
-    data = pd.DataFrame({"code": [f"c{i}" for i in rng.integers(0, 300, 3000)]})
-    assert ph.measures.table_utility(data, data).one_way.loc[0, "n_cells"] == 50
 
 
 @given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
@@ -247,8 +223,7 @@ def test_overlaps_and_differences_are_the_printed_ones(coefficient: str) -> None
 
 def test_model_utility_is_the_rule_over_statsmodels(real: pd.DataFrame) -> None:
     sets = [population(600, seed) for seed in (2, 3, 4)]
-    found = ph.measures.model_utility(real, sets, "age ~ income", model="glm", options={
-        "family": sm.families.Gaussian()})  # fmt: skip
+    found = ph.measures.model_utility(real, sets, "age ~ income", model="glm")
     fits = [sm.OLS(d["age"], sm.add_constant(d["income"])).fit() for d in
             (t.dropna() for t in (real, *sets))]  # fmt: skip
     expected = ph.measures.combine_partially_synthetic([f.params for f in fits[1:]],
@@ -278,12 +253,6 @@ def test_dates_that_are_none_are_refused() -> None:
         refuses("'when' must hold dates in synthetic set 1", reconcile_tables, data, wrong)
     with pytest.raises(ph.InvalidInput, match="'n' must be numeric in synthetic set 1"):
         reconcile_tables(data, data.assign(n=data["when"]))
-
-
-def test_reconciling_does_not_touch_its_arguments(real: pd.DataFrame) -> None:
-    before = real.copy()
-    reconcile_tables(real, real, **CODES)
-    pd.testing.assert_frame_equal(real, before)
 
 
 def test_reads_what_can_be_read_in_one_way() -> None:
@@ -336,13 +305,13 @@ def test_bad_options_are_named(real: pd.DataFrame, options: Any, message: str) -
 
 
 @pytest.mark.parametrize(("m", "formula", "options", "message"), [
-    (1, "age ~ sex", {}, "rule 'partially_synthetic' needs at least 2 synthetic sets"),
-    (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set: found 2"),
+    (1, "age ~ sex", {}, "takes one synthetic set, other rules at least 2"),
+    (2, "age ~ sex", {"rule": "single"}, "takes one synthetic set, other rules at least 2"),
     (2, "age ~ sex", {"rule": "other"}, "rule must be one of"),
-    (4, "age ~ sex", {"rule": "nested"}, "n_imputations must be a finite"),
+    (4, "age ~ sex", {"rule": "nested"}, "n_imputations must be given with the rule 'nested'"),
     (5, "age ~ sex", {"rule": "nested", "n_imputations": 2}, "must divide the number of sets"),
     (4, "age ~ sex", {"rule": "nested", "n_imputations": 1}, "n_imputations must be a whole"),
-    (2, "age ~ sex", {"n_imputations": 2}, "n_imputations is for the rule 'nested'"),
+    (2, "age ~ sex", {"n_imputations": 2}, "n_imputations must be given with the rule 'nested'"),
     (2, "age ~ town", {}, "cannot be fitted to the data"),
     (2, "job ~ age", {}, r"write I\(1 \* \(job == 'x'"),
     (2, "age ~ sex", {"model": "lasso"}, "one of statsmodels.formula.api: found 'lasso'"),
@@ -390,8 +359,8 @@ def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
 
 def test_bad_arrays_are_named() -> None:
     refuses(r"propensities must lie in \[0, 1\]", ph.measures.pmse, [0.5, 1.5], [True, False])
-    refuses("both kinds of rows", ph.measures.pmse, [0.5, 0.5], [True, True])
-    refuses("is_synthetic must hold 2 values", ph.measures.pmse, [0.5, 0.5], [True])
+    refuses("rows of both kinds", ph.measures.pmse, [0.5, 0.5], [True, True])
+    refuses("is_synthetic must have 2 elements", ph.measures.pmse, [0.5, 0.5], [True])
     refuses("length above 0", ph.measures.interval_overlap, [0, 1], [1, 1])
     refuses("share a shape", ph.measures.interval_overlap, [0, 1], [1, 1, 2])
     refuses("must be finite", ph.measures.interval_overlap, [0, np.nan], [1, 2])

@@ -1,7 +1,6 @@
 """Weights of 1 change nothing to the last digit; whole weights are repeated records."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from pyhybrid.cli.app import app
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import (
     model_utility,
@@ -74,7 +71,7 @@ def test_weighted_intervals_cover_the_population() -> None:
 
 
 @pytest.mark.parametrize(("weights", "message"), [
-    ([1.0, 0.0, 1.0], "weights must be finite and above 0: element 1"),
+    ([1.0, 0.0, 1.0], "weights of values must be finite and above 0: element 1"),
     ([1.0, np.nan, 1.0], "above 0"), ([1.0, 1.0], "3 elements: found 2"),
 ])  # fmt: skip
 def test_bad_weights_are_named(weights: Any, message: str) -> None:
@@ -179,16 +176,3 @@ def test_models_without_weights_and_bad_columns_are_named() -> None:
     with pytest.raises(InvalidInput, match=r"above 0 and not missing: 1 of 80 .*in the data"):
         fitted(real.assign(w=[0.0, *real["w"][1:]]), "w")
     refuses(r"must be numbers \(in the data\)", fitted, real, "job")
-
-
-def test_the_command_line_takes_weights(tmp_path: Path) -> None:
-    for name, seed in (("real", 1), ("set", 2)):
-        sample(120, seed)[["y", "job", "w"]].to_csv(tmp_path / f"{name}.csv", index=False)
-    result = CliRunner().invoke(
-        app,
-        ["utility", str(tmp_path / "real.csv"), str(tmp_path / "set.csv"), "--formula", "y ~ 1",
-         "--permutations", "2", "--json", "-", "--weights", "w"],
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    plain, _ = json.JSONDecoder().raw_decode(result.stdout)
-    assert "w" not in {row["column"] for row in plain["versions"]["synthetic"]["columns"]}

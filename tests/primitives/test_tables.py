@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from pyhybrid.primitives.tables import CrossTable, Price, cross_counts, noisy_tables
+from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.refusals import refuses
 
@@ -20,7 +20,8 @@ SHARES = [(4, 0, 0), (0, 4, 0), (3, 1, 0), (0, 2, 2)]
 
 def table(codes: Any, shares: Any, n_rows: int = 2) -> CrossTable:
     cells = sparse.csr_array(np.array(shares, dtype=np.int64).reshape(len(codes), 3))
-    return CrossTable(codes=np.array(codes, dtype=np.int64), n_rows=n_rows, cells=cells)
+    rows = np.array(codes, dtype=np.int64)
+    return CrossTable.of_records(rows, cells, n_rows=n_rows, unit=PARTS)
 
 
 def test_counts_are_sums_over_records() -> None:
@@ -29,8 +30,10 @@ def test_counts_are_sums_over_records() -> None:
     expected = np.zeros((2, 3))
     for code, share in zip(codes, shares, strict=True):
         expected[code] += share
-    found = cross_counts([table(codes, shares)], unit=PARTS)
-    np.testing.assert_array_equal(found.reshape(2, 3), expected)
+    counted = table(codes, shares)
+    np.testing.assert_array_equal(counted.counts, expected)
+    merged = counted.in_blocks(np.array([0, 0]))
+    np.testing.assert_array_equal(merged.counts, expected.sum(axis=0)[None, :])
 
 
 def test_the_sensitivity_is_that_of_all_neighbors() -> None:
@@ -41,16 +44,15 @@ def test_the_sensitivity_is_that_of_all_neighbors() -> None:
     def counts(record: Any) -> np.ndarray:
         own = [] if record is None else [record]
         codes = [*rest[0], *(r[0] for r in own)]
-        return cross_counts(
-            [table(codes, [*rest[1], *(r[place] for r in own)]) for place in (1, 2)], unit=PARTS
-        )
+        tables = [table(codes, [*rest[1], *(r[place] for r in own)]) for place in (1, 2)]
+        return np.concatenate([one.counts.ravel() for one in tables])
 
     for relation, pairs in {
         "remove": [(record, None) for record in records],
         "replace": list(itertools.product(records, records)),
     }.items():
         changes = [np.abs(counts(one) - counts(other)) / PARTS for one, other in pairs]
-        own: Any = {"relation": relation, "unit": PARTS}
+        own: Any = {"relation": relation}
         made = noisy_tables([table(*rest)] * 2, price=Price.of(1.0), **own)
         gaussian = noisy_tables([table(*rest)] * 2, price=Price.of(1.0, 1e-6), **own)
         assert max(change.sum() for change in changes) == made.sensitivity
@@ -68,12 +70,12 @@ def test_the_noise_has_the_scale_that_is_stated(relation: str, delta: float | No
     """Every cell of every table: 5 standard errors of the mean and of the second moment; that a
     noise scaled for one table is caught is audited in tests/audits."""
     price, changed = Price.of(2.0, delta), {"remove": 2, "replace": 4}[relation]
-    made = noisy_tables(TABLES, price=price, relation=relation, unit=PARTS)
+    made = noisy_tables(TABLES, price=price, relation=relation)
     expected = changed / 2 if price.rho is None else np.sqrt(changed / (2 * price.rho))
     assert made.scale == pytest.approx(expected)
     assert made.cost() <= made.charge.epsilon == 2.0
     assert price.rho is None or made.rho <= made.charge.rho * (1 + 1e-12)
-    noise = (made.value - cross_counts(TABLES, unit=PARTS)) / PARTS
+    noise = (made.value - np.concatenate([one.counts.ravel() for one in TABLES])) / PARTS
     k = np.arange(-4000, 4001) / PARTS
     weights = np.exp(-np.abs(k) / made.scale) if delta is None else stats.norm.pdf(k, 0, made.scale)
     second, fourth = ((weights * k**power).sum() / weights.sum() for power in (2, 4))
@@ -97,11 +99,15 @@ def test_parts_of_a_price_cost_the_whole() -> None:
     assert Price.of(3.0, 1e-6).of_one_in(3).rho == pytest.approx(Price.of(3.0, 1e-6).rho / 9)
 
 
-@pytest.mark.parametrize(("tables", "words"), [
-    ([table([0, 1], [SHARES[0], (4, 1, 0)])], "more would change the tables"),
-    ([table([0, 1], [SHARES[0], (5, -1, 0)])], "whole numbers >= 0"),
-    ([table([0, 2], [SHARES[0]] * 2)], "record 1 is not"), ([], "at least one table"),
-    ([table([-1, 0], [SHARES[0]] * 2)], "record 0 is not"),
+@pytest.mark.parametrize(("codes", "shares", "words"), [
+    ([0, 1], [SHARES[0], (4, 1, 0)], "more would change the tables"),
+    ([0, 1], [SHARES[0], (5, -1, 0)], "whole numbers >= 0"),
+    ([0, 2], [SHARES[0]] * 2, "record 1 is not"), ([-1, 0], [SHARES[0]] * 2, "record 0 is not"),
 ])  # fmt: skip
-def test_what_would_cost_more_than_is_charged_is_refused(tables: Any, words: str) -> None:
-    refuses(words, noisy_tables, tables, price=Price.of(1.0), unit=PARTS)
+def test_what_would_cost_more_than_is_charged_is_refused(
+    codes: Any, shares: Any, words: str
+) -> None:
+    refuses(words, table, codes, shares)
+    one, other = table([0], [SHARES[0]]), table([0, 1], [SHARES[0]] * 2)
+    for tables in ([], [one, other], [replace(one, unit=2), one]):
+        refuses("over the same records", noisy_tables, tables, price=Price.of(1.0))

@@ -75,7 +75,7 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
 
     def without_noise(tables: Any, **options: Any) -> Any:
         answer = real(tables, **options)
-        counts = [one.counts(options["unit"]).ravel() for one in tables]
+        counts = [one.counts.ravel() for one in tables]
         asked[-1] += counts
         return dataclasses.replace(answer, value=np.concatenate(counts))
 

@@ -22,9 +22,8 @@ from pyhybrid.mechanisms.marginals.domain import (
     IntArray,
     Predictor,
 )
-from pyhybrid.primitives.tables import CountedTable, CrossTable, NoisyTables, Price, noisy_tables
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price, noisy_tables
 
-Table = CrossTable | CountedTable
 Clique = tuple[str, str]
 """A column and a predictor, or `NO_PREDICTOR`."""
 DRIFT = 0.1
@@ -96,7 +95,7 @@ class Records:
         """The counts of a clique, before noise. Confidential."""
         column, name = clique
         cells, n_rows = self.predictor(name).cells, self.domain[column].n_cells
-        return CrossTable(codes=self.places[column], n_rows=n_rows, cells=cells)
+        return CrossTable.of_records(self.places[column], cells, n_rows=n_rows, unit=PARTS)
 
     def counts(self, clique: Clique) -> FloatArray:
         """Records in each cell, shape (K, L), without noise. Confidential, if the records are."""
@@ -106,10 +105,10 @@ class Records:
 
 
 def with_noise(
-    cliques: Sequence[Clique], tables: Sequence[Table], price: Price, relation: str
+    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
 ) -> tuple[NoisyTables, list[Measurement]]:
     """All tables at once, with the same noise on each cell."""
-    answer = noisy_tables(tables, price=price, relation=relation, unit=PARTS)
+    answer = noisy_tables(tables, price=price, relation=relation)
     return answer, [
         Measurement(
             noisy=noisy, clique=clique, stddev=np.full(noisy.shape, math.sqrt(answer.variance))
@@ -119,11 +118,11 @@ def with_noise(
 
 
 def measured(
-    cliques: Sequence[Clique], tables: Sequence[Table], price: Price, relation: str
+    cliques: Sequence[Clique], tables: Sequence[CrossTable], price: Price, relation: str
 ) -> tuple[list[NoisyTables], list[Measurement]]:
     """All tables, larger ones at a larger part of the price; parts add to it."""
     power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
-    parts = [2.0 ** round(power * math.log2(math.prod(table.shape))) for table in tables]
+    parts = [2.0 ** round(power * math.log2(table.counts.size)) for table in tables]
     answers, measurements = [], []
     for part in sorted({*parts}):
         alike = [place for place, size in enumerate(parts) if size == part]

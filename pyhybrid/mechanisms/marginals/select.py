@@ -22,7 +22,6 @@ from pyhybrid.mechanisms.marginals.measurement import (
     Clique,
     Measurement,
     Records,
-    Table,
     measured,
     of_reference,
     with_noise,
@@ -36,7 +35,7 @@ from pyhybrid.mechanisms.marginals.one_way import (
     starts_of,
 )
 from pyhybrid.mechanisms.marginals.sample import Chain
-from pyhybrid.primitives.tables import CountedTable, NoisyTables, Price
+from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price
 from pyhybrid.sources.source import Source
 
 ALONE = 0.2
@@ -91,7 +90,7 @@ class CountedFrame:
     def n(self) -> int:
         return len(self.table)
 
-    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[Table]:
+    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[CrossTable]:
         """Counts of cliques in the merged cells of `results`. Confidential."""
         records = results.records(self.table, self.public)
         return [records.table(clique) for clique in cliques]
@@ -104,7 +103,7 @@ class CountedSource:
     source: Source
     n: int
 
-    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[Table]:
+    def tables(self, results: Measured, cliques: Sequence[Clique]) -> list[CrossTable]:
         """As of `CountedFrame`."""
         cells = {
             name: fine.cells(name, starts_of(fine, results.domain[name]))
@@ -115,10 +114,11 @@ class CountedSource:
             for column, name in cliques
         ]
         counts = self.source.counts(asked)
-        tables = [CountedTable(records=own.reshape(len(own), -1), n=self.n) for own in counts]
-        if any(int(table.records.sum()) != self.n for table in tables):
+        if any(int(table.sum()) != self.n for table in counts):
             raise SourceFailed("the table must not change while it is read: it did")
-        return [*tables]
+        return [
+            CrossTable(counts=PARTS * table.reshape(len(table), -1), unit=PARTS) for table in counts
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

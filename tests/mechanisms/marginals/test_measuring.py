@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
@@ -172,8 +171,7 @@ def test_a_table_measured_twice_counts_by_its_precision() -> None:
 def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
     """Mean absolute noise of 4,000 empty cells, within 5 standard errors."""
     price = Price.of(1.0, delta)
-    none = sparse.csr_array((0, 1), dtype=np.int64)
-    empty = CrossTable(codes=np.empty(0, np.int64), n_rows=4000, cells=none)
+    empty = CrossTable(counts=np.zeros((4000, 1), np.int64), unit=1)
     drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
     error = drawn.std() / np.sqrt(drawn.size)
     assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05
