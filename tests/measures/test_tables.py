@@ -150,6 +150,11 @@ def test_table_distances_by_hand() -> None:
     assert found.tolist() == pytest.approx([statistic, statistic / 2, 0.25, 2])
 
 
+def test_voas_williamson_is_twice_the_chi_square_of_homogeneity() -> None:
+    a, b = np.array([30, 50, 20]), np.array([25, 40, 35])
+    assert table_distance(a, b)[0] == pytest.approx(2 * stats.chi2_contingency([a, b])[0])
+
+
 def test_tables_find_the_pair_that_is_broken(real: pd.DataFrame) -> None:
     linked = real.assign(twin=real["sex"].map({"f": "x", "m": "y"}))
     broken = linked.assign(twin=np.random.default_rng(1).permutation(linked["twin"]))

@@ -16,7 +16,7 @@ from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.masking import MisclassificationMask
-from pyhybrid.primitives.kmeans import _whole_units, dp_kmeans
+from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
 from pyhybrid.primitives.laplace import (
     laplace_counts,
     laplace_histogram,
@@ -219,6 +219,12 @@ def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
     np.testing.assert_allclose(units / 2**30, rows, atol=1 / 2**30)
     moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
     assert moved.max() <= 2 * 2**30
+
+
+def test_uniform_in_the_l1_ball() -> None:
+    points = _uniform_in_l1_ball(4000, 3, np.random.default_rng(5))
+    assert stats.kstest(np.abs(points).sum(axis=1) ** 3, "uniform").pvalue > P_VALUE
+    assert within(points.mean(), 0, points.std() / math.sqrt(points.size))
 
 
 def test_empty_clusters_start_anew_in_the_ball() -> None:
