@@ -18,7 +18,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import resolve_engine
-from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
@@ -62,12 +61,6 @@ class StudyResult:
     rows: pd.DataFrame
     failed: Mapping[str, str]
     header: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        """The study's name, with the program that it ran where that is not pyhybrid's."""
-        program = self.header["options"].get("program")
-        return self.study if program is None else f"{self.study}, {program}"
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -106,7 +99,6 @@ def run_study(
     seed: int = 1,
     engine: str = "auto",
     data: str | os.PathLike[str] | None = None,
-    program: str = "default",
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StudyResult:
@@ -130,8 +122,6 @@ def run_study(
         File of records for a study that takes one (D, E, G), or cannot be run without (J). The
         results belong to its content, are as confidential, and only their owner can read the
         folder.
-    program : {"default", "published"}
-        Stan program of the study's model (A to E): pyhybrid's, or that which the paper prints.
     workers : int, default 1
         Processes; does not change a digit of the results.
     progress : callable, optional
@@ -148,10 +138,7 @@ def run_study(
     if not isinstance(size, Size):
         size = {"quick": study.quick, "paper": study.paper}[check_choice(size, "size", _SIZES)]
     hashed = _data_hash(study, data)
-    if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
-        raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
     options = {**size.options, "engine": resolve_engine(engine).name, **hashed}
-    options |= {} if program == "default" else {"program": program}
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
@@ -254,10 +241,9 @@ def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, s
         if study.needs_data:
             raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give data")
         return {}
-    if not study.takes_data:
+    if study.read_data is None:
         raise InvalidInput(f"study {study.name} simulates its data: give no data")
-    if study.read_data is not None:
-        study.read_data(data)
+    study.read_data(data)
     try:
         return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
     except OSError as error:
@@ -341,57 +327,42 @@ def _json(content: Mapping[str, Any]) -> str:
 
 # --- Published numbers beside ours ----------------------------------------------------------------
 
-
-@dataclass(frozen=True, kw_only=True)
-class Reproduced:
-    """A line of the table: `ours` with its Monte Carlo error, or in words, one of `VERDICTS` by the
-    `threshold`, and `why`: notes and what was tried."""
-
-    study: str
-    source: str
-    quantity: str
-    published: str
-    ours: str
-    threshold: str
-    verdict: str
-    why: str
+LINE = ["study", "quantity", "published", "ours", "threshold", "verdict", "why"]
+"""Columns of a reproduction: our number with its Monte Carlo error, or in words, one of `VERDICTS`
+by the threshold, and why: notes and what was tried."""
 
 
-def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
-    """Lines of one study, from its `StudyResult.summary`."""
+def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers and claims of a study beside its `StudyResult.summary`, columns `LINE`."""
     n, lines = int(summary["n"].max()), []
     real = study.data_setting in set(summary["setting"])
-
-    def add(line: Published | Claim, holds: bool | None, **words: str) -> None:
-        lines.append(
-            Reproduced(
-                study=study.name,
-                source=study.source,
-                verdict=_verdict(holds, line.experiment),
-                why="; ".join(filter(None, (line.note, line.experiment))),
-                **words,
-            )
-        )
-
     for number in study.published:
-        if (number.setting == study.data_setting) != real:
-            continue
-        ours, threshold, holds = _beside(number, summary)
-        quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
-        add(number, holds, quantity=quantity, published=number.shown, ours=ours,
-            threshold=threshold)  # fmt: skip
+        if (number.setting == study.data_setting) == real:
+            quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
+            found = _beside(number, summary)
+            lines.append(_line(study, number, quantity, number.shown, *found))
     for claim in study.claims:
         ours, holds = claim.check(summary)
-        add(claim, holds if n >= claim.fewest else None, quantity=claim.text, published=claim.by,
-            ours=ours, threshold=claim.threshold)  # fmt: skip
-    return lines
+        holds = holds if n >= claim.fewest else None
+        lines.append(_line(study, claim, claim.text, claim.by, ours, claim.threshold, holds))
+    table: pd.DataFrame = pd.DataFrame(lines, columns=LINE)
+    return table
 
 
-def _verdict(holds: bool | None, experiment: str) -> str:
+def _line(
+    study: Study,
+    of: Published | Claim,
+    quantity: str,
+    published: str,
+    ours: str,
+    threshold: str,
+    holds: bool | None,
+) -> tuple[str, ...]:
     agrees, tried, unexplained, no_evidence = VERDICTS
-    if holds is None:
-        return no_evidence
-    return agrees if holds else tried if experiment else unexplained
+    verdict = agrees if holds else tried if of.experiment else unexplained
+    verdict = no_evidence if holds is None else verdict
+    why = "; ".join(filter(None, (of.note, of.experiment)))
+    return study.name, quantity, published, ours, threshold, verdict, why
 
 
 def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool | None]:
@@ -428,14 +399,6 @@ def made_with(results: Sequence[StudyResult]) -> str:
     return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
 
 
-def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Summaries of several studies in one table, with a column `study`."""
-    parts = [table.assign(study=name) for name, table in summaries.items()]
-    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    whole.insert(0, "study", whole.pop("study"))
-    return whole
-
-
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than size "paper" makes."""
     per_setting = summary.groupby("setting", sort=False)["n"].max()
@@ -451,28 +414,27 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
-    run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
-    lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
+    """The page as Markdown; `summaries` by name."""
+    run = {name: studies[name] for name in summaries}
+    lines = pd.concat([reproduce(study, summaries[name]) for name, study in run.items()])
     parts = [(study, _sizes(study, summaries[name])) for name, study in run.items()]
     template = files("pyhybrid.studies").joinpath("reproduction.md.jinja").read_text("utf-8")
     page = environment(autoescape=False).from_string(template)
     return page.render(
-        made_with=made_with, lines=lines, parts=parts, verdicts=VERDICTS, fewest=FEWEST,
-        counts=_counts(lines),
+        made_with=made_with, lines=list(lines.itertuples()), parts=parts, verdicts=VERDICTS,
+        fewest=FEWEST, counts=_counts(lines),
     )  # fmt: skip
 
 
 _PAPERS = "ABCDEFGHI"
 
 
-def _counts(lines: Sequence[Reproduced]) -> dict[str, list[int]]:
+def _counts(lines: pd.DataFrame) -> dict[str, list[int]]:
     """Lines by verdict of each study, of A to I together, and of the others: J, whose lines are
     nearly half, and K and L, whose questions are ours."""
-    of_study: dict[str, list[int]] = {}
-    for name in dict.fromkeys(line.study for line in lines):
-        verdicts = [line.verdict for line in lines if line.study == name]
-        of_study[name] = [verdicts.count(verdict) for verdict in VERDICTS]
-    last = {name: of_study.pop(name) for name in list(of_study) if name[0] not in _PAPERS}
-    together = [sum(column) for column in zip(*of_study.values(), strict=True)]
-    return of_study | ({"A to I": together} if of_study else {}) | last
+    counts = pd.crosstab(lines["study"], lines["verdict"]).reindex(columns=VERDICTS, fill_value=0)
+    papers = counts[[name in _PAPERS for name in counts.index]]
+    if len(papers):
+        rest = counts.drop(papers.index)
+        counts = pd.concat([papers, papers.sum().to_frame("A to I").T, rest])
+    return {str(name): row.tolist() for name, row in counts.iterrows()}

@@ -28,8 +28,8 @@ from pyhybrid.studies import (
     run_study,
     summarize,
 )
-from pyhybrid.studies.runner import made_with, reproduce, reproduction_page, stacked
-from pyhybrid.studies.study import Claim, all_hold, falls, program_of
+from pyhybrid.studies.runner import made_with, reproduce, reproduction_page
+from pyhybrid.studies.study import Claim, all_hold, falls
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -157,8 +157,7 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick, paper"),
                            ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
                            ({"data": __file__}, "give no data"),
-                           ({"program": "published"}, "give no program"),
-                           ({"program": "paper"}, "program must be one of")):  # fmt: skip
+                           ):  # fmt: skip
         refuses(message, run_study, _study("a"), out=tmp_path / "new", **_options(**wrong))
 
 
@@ -196,8 +195,8 @@ def test_verdicts_of_published_numbers(
     published = Published(setting="a", synthesizer="LW", quantity="bound", shown="x", low=low,
                           high=high, **line)  # fmt: skip
     lines = reproduce(_study("a", published=(published,)), summarize(rows))
-    assert lines[0].verdict == verdict
-    assert "±" in lines[0].threshold
+    assert lines["verdict"].tolist() == [verdict]
+    assert "±" in lines["threshold"][0]
 
 
 def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
@@ -216,10 +215,10 @@ def test_verdicts_of_claims() -> None:
         for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
     )
     lines = reproduce(_study("a", published=(published,), claims=claims), summary)
-    assert (lines[0].ours, lines[0].verdict) == ("not run", "no evidence")
-    assert [line.ours for line in lines[1:]] == ["1 row"] * 4
-    verdicts = [line.verdict for line in lines[1:]]
-    assert verdicts == ["agrees", "differs, unexplained", "no evidence", "no evidence"]
+    assert lines["ours"].tolist() == ["not run", *["1 row"] * 4]
+    assert lines["verdict"].tolist() == [
+        "no evidence", "agrees", "differs, unexplained", "no evidence", "no evidence"
+    ]  # fmt: skip
 
 
 def _row(mean: float, error: float) -> pd.Series:
@@ -290,29 +289,11 @@ def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     ]
     refuses("agree in seed", made_with, results)
     assert "seed 1" in made_with(results[:1])
-    assert list(stacked({"T": results[0].summary}).columns)[:2] == ["study", "setting"]
-    page = reproduction_page({"T": _study("a")}, {"T": results[0].summary}, "x")
-    assert "**No evidence**: fewer than 10 databases" in page
-    assert "here. 4 databases (size 'paper' makes 8)\n" in page
-
-
-def _program(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    return [Measured("plain", "published", float(program_of(options) == {"program": "published"}))]
-
-
-def test_a_study_says_which_program_it_ran(tmp_path: Path) -> None:
-    study = _study("a", name="A", measure=_program, takes_program=True)
-    ours, theirs = (
-        run_study(study, out=tmp_path / name, replicates=1, program=name, **_options())
-        for name in ("default", "published")
-    )
-    assert [each.rows["value"].tolist() for each in (ours, theirs)] == [[0.0], [1.0]]
-    summaries = {each.label: each.summary for each in (ours, theirs)}
-    assert list(summaries) == ["A", "A, published"]
     claim = Claim(text="all is well", threshold="at all", fewest=1, experiment="tried",
                   check=lambda summary: ("found", False))  # fmt: skip
-    page = reproduction_page({"A": replace(study, claims=(claim,))}, summaries, "here")
-    assert "| A, published | all is well |" in page
-    assert "| A to I | 0 | 2 | 0 | 0 |" in page
-    with pytest.raises(InvalidInput, match="holds results of options"):
-        run_study(study, out=tmp_path / "default", replicates=1, program="published", **_options())
+    studies = {name: _study("a", name=name, claims=(claim,)) for name in ("A", "B", "K")}
+    page = reproduction_page(studies, dict.fromkeys(studies, results[0].summary), "x")
+    assert "**No evidence**: fewer than 10 databases" in page
+    assert "here. 4 databases (size 'paper' makes 8)\n" in page
+    assert "| A | all is well |" in page
+    assert "| A to I | 0 | 2 | 0 | 0 |\n| K | 0 | 1 | 0 | 0 |" in page

@@ -63,8 +63,6 @@ class Comparison:
         `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
-    fits_made : int
-        Fits of the shared session.
     session : FitSession
         Data and fits, for further releases without new fits.
     refused : dict of str to str
@@ -75,7 +73,6 @@ class Comparison:
     table: pd.DataFrame
     estimates: pd.DataFrame
     outcome: str
-    fits_made: int
     session: FitSession = field(repr=False)
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -174,7 +171,6 @@ def compare(
         table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
         estimates=_tidy(by_source),
         outcome=column,
-        fits_made=session.n_fits,
         session=session,
         refused={name: str(error) for name, error in refused.items()},
     )
@@ -209,22 +205,19 @@ def _weights_of(mechanism: PseudoPosteriorMechanism | ClippedScores) -> str | No
     return mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
 
 
+_OF_CHARGE = (
+    "epsilon", "epsilon_published", "delta", "accounting", "epsilon_range", "epsilon_lipschitz",
+    "kind", "relation", "n_synthetic", "n_draws_released",
+)  # fmt: skip
+
+
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
     charge, alpha, fit = release.charge, release.confidential.alpha, release.fit
     steps = release.reweighted.steps if release.reweighted is not None else ()
     row: dict[str, Any] = {
         "mechanism": name,
         "lipschitz_bound": np.nan if fit is None else charge.bound,
-        "epsilon": charge.epsilon,
-        "epsilon_published": charge.epsilon_published,
-        "delta": charge.delta,
-        "accounting": charge.accounting,
-        "epsilon_range": charge.epsilon_range,
-        "epsilon_lipschitz": charge.epsilon_lipschitz,
-        "kind": charge.kind,
-        "relation": charge.relation,
-        "n_synthetic": charge.n_synthetic,
-        "n_draws_released": charge.n_draws_released,
+        **{fact: getattr(charge, fact) for fact in _OF_CHARGE},
         "efficiency": np.nan if fit is None else fit.bounds.efficiency,
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),
