@@ -100,12 +100,10 @@ def test_r_sees_the_columns_of_a_table_with_gaps_and_levels(r: Any) -> None:
     def in_r(code: str) -> list[Any]:
         return list(r.evalr(f"function(d) {code}")(table))
 
-    assert in_r("is.na(d$real) & !is.nan(d$real)") == [False, False, False]  # NaN, not NA
-    assert in_r("is.na(d$nullable) & !is.nan(d$nullable)") == [False, True, False]
-    for name in ("missing", "truth_missing", "text_missing", "factor"):
+    for name in ("real", "nullable", "missing", "truth_missing", "text_missing", "factor"):
         assert in_r(f"is.na(d${name})") == [False, True, False]
     assert in_r("vapply(d, function(x) class(x)[1], '')") == [
-        "numeric", "integer", "numeric", "integer", "numeric", "integer", "logical", "logical",
+        *["numeric"] * 6, "logical", "logical",
         "character", "character", "factor", "ordered",
     ]  # fmt: skip
     assert in_r("d$big") == [2**40, -(2**52), 0]
@@ -122,7 +120,7 @@ def test_missing_values_of_r_are_nan_and_none(r: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [
-    [{"a": 1}, {"b": 2}], [1, "a"], np.array([2**64 - 1, 1], dtype=np.uint64),
+    [{"a": 1}, {"b": 2}], [1, "a"],
     pd.to_timedelta([1, 2], unit="s"), np.array([1j, 2]), pd.to_datetime(["2024-01-01"] * 2),
     pd.Categorical([1, "1"]),
 ])  # fmt: skip
