@@ -208,32 +208,34 @@ def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> li
         )
 
     comparison = side_by_side(candidates(model))
-    bound = comparison.releases["LW"].charge.bound
-    scalar = ScalarWeighted(model, target_bound=bound, accounting=ACCOUNTING)
+    bound = comparison.table.set_index("mechanism")["lipschitz_bound"]["LW"]
+    scalar = ScalarWeighted(model, target_bound=float(bound), accounting=ACCOUNTING)
     beside = _rows(side_by_side({"SW": scalar}))
     return [*_rows(comparison), *(row for row in beside if row.synthesizer == "SW")]
 
 
 def _rows(comparison: Comparison) -> list[Measured]:
     rows = []
-    for _, row in comparison.table.iterrows():
-        for column, name in (("lipschitz_bound", BOUND), ("efficiency", "efficiency")):
-            rows.append(Measured(row["mechanism"], name, float(row[column])))
-        fit = comparison.releases[row["mechanism"]].fit
-        assert fit is not None
-        mu = np.exp(fit.draws.flat("beta"))
-        rows.append(Measured(row["mechanism"], _MU, float(mu.mean())))
-        rows.append(Measured(row["mechanism"], _DEVIATION, float(mu.std())))
+    for name, release in comparison.releases.items():
+        assert release.fit is not None
+        mu = np.exp(release.fit.draws.flat("beta"))
+        rows += [
+            Measured(name, BOUND, release.fit.bounds.overall),
+            Measured(name, "efficiency", release.fit.bounds.efficiency),
+            Measured(name, _MU, float(mu.mean())),
+            Measured(name, _DEVIATION, float(mu.std())),
+        ]
     estimates = comparison.estimates
     data = estimates[estimates["source"] == DATA].set_index("statistic")
     for _, row in estimates.iterrows():
+        name, statistic = row["source"], row["statistic"]
         for end in ("estimate", "lower", "upper"):
-            name = row["statistic"] + ("" if end == "estimate" else f" {end}")
-            rows.append(Measured(row["source"], name, float(row[end])))
-        if row["source"] != DATA:
-            real = data.loc[row["statistic"]]
+            quantity = statistic if end == "estimate" else f"{statistic} {end}"
+            rows.append(Measured(name, quantity, float(row[end])))
+        if name != DATA:
+            real = data.loc[statistic]
             apart = (row["lower"] + row["upper"] - real["lower"] - real["upper"]) / 2
-            rows.append(Measured(row["source"], f"{row['statistic']} {_LESS}", float(apart)))
+            rows.append(Measured(name, f"{statistic} {_LESS}", float(apart)))
     return rows
 
 

@@ -17,7 +17,7 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -27,7 +27,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.checks import check_choice, check_count, number_of
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
@@ -48,6 +48,7 @@ from pyhybrid.studies.study import (
 
 _FORMAT = 1
 _SIZES = ("quick", "paper")
+_COLUMNS = ["setting", "replicate", *Measured._fields]
 VERDICTS = ("agrees", "differs, with experiment", "differs, unexplained", "no evidence")
 
 
@@ -204,35 +205,25 @@ def _measured(task: _Database) -> list[Measured]:
 
 
 def _run_missing(
-    tasks: Sequence[_Database],
-    folder: Path,
-    workers: int,
-    progress: Progress | None,
+    tasks: Sequence[_Database], folder: Path, workers: int, progress: Progress | None
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
-    parts = folder / "parts"
+    parts, failed = folder / "parts", {}
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
-    before, failed = len(tasks) - len(missing), {}
     show = progress or (lambda label, done, total: None)
-    label = f"study {tasks[0].study}"
+    label, before = f"study {tasks[0].study}", len(tasks) - len(missing)
     show(label, before, len(tasks))
-    finished = run_tasks(_measured, missing, workers=workers)
-    for done, ended in enumerate(finished, start=before + 1):
+    for done, ended in enumerate(run_tasks(_measured, missing, workers=workers), before + 1):
         task = ended.task
         if ended.result is None:
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
-            _write_parquet(_table(task, ended.result), parts / task.file_name)
+            rows: pd.DataFrame = pd.DataFrame(ended.result, columns=_COLUMNS[2:])
+            rows = rows.assign(setting=task.setting, replicate=task.replicate)
+            rows["value"] = rows["value"].astype(float)
+            _write_parquet(rows[_COLUMNS], parts / task.file_name)
         show(label, done, len(tasks))
     return failed
-
-
-def _table(task: _Database, measured: Sequence[Measured]) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame(measured, columns=list(Measured._fields))
-    table.insert(0, "setting", task.setting)
-    table.insert(1, "replicate", task.replicate)
-    table["value"] = table["value"].astype(float)
-    return table
 
 
 def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -253,21 +244,19 @@ def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, s
 # --- The folder -----------------------------------------------------------------------------------
 
 
-def _collected(paths: Sequence[Path]) -> pd.DataFrame:
+def _collected(paths: Iterable[Path]) -> pd.DataFrame:
     """The rows of those parts that are there."""
-    parts = [_read_part(path) for path in paths if path.exists()]
-    columns = ["setting", "replicate", *Measured._fields]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _read_part(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and run "
-            "again"
-        ) from None
+    parts = [pd.DataFrame(columns=_COLUMNS)]
+    for path in paths:
+        try:
+            parts += [pd.read_parquet(path)] if path.exists() else []
+        except (OSError, ValueError) as error:
+            raise InvalidInput(
+                f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and "
+                "run again"
+            ) from None
+    rows: pd.DataFrame = pd.concat(parts[1:] or parts, ignore_index=True)
+    return rows
 
 
 def _read_header(folder: Path) -> dict[str, Any] | None:
@@ -387,28 +376,28 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
 
 def made_with(results: Sequence[StudyResult]) -> str:
     """Version, engine and seed of several results, in words."""
-    first = results[0].header
-    for result in results:
-        for name in ("pyhybrid", "seed"):
-            if result.header[name] != first[name]:
-                raise InvalidInput(
-                    f"studies must agree in {name}: {result.study} has {result.header[name]}, "
-                    f"{results[0].study} {first[name]}"
-                )
-    engines = sorted({result.header["options"]["engine"] for result in results})
-    return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
+    headers = [result.header for result in results]
+    for name in ("pyhybrid", "seed"):
+        values = sorted({str(header[name]) for header in headers})
+        if len(values) > 1:
+            raise InvalidInput(f"studies must agree in {name}: found {', '.join(values)}")
+    engines = ", ".join(sorted({header["options"]["engine"] for header in headers}))
+    return f"pyhybrid {headers[0]['pyhybrid']}, engine {engines}, seed {headers[0]['seed']}"
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than size "paper" makes."""
-    per_setting = summary.groupby("setting", sort=False)["n"].max()
-    numbers = sorted({int(n) for n in per_setting})
-    plural = "" if numbers == [1] else "s"
-    text = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
+    per_setting = summary.groupby("setting")["n"].max()
+    fewest, most = int(per_setting.min()), int(per_setting.max())
+    text = (
+        f"{fewest} to {number_of(most, 'database')}"
+        if fewest < most
+        else number_of(most, "database")
+    )
     if len(per_setting) > 1:
         text += f" of each of {len(per_setting)} kinds"
     paper = study.paper.replicates
-    return f"{text} (size 'paper' makes {paper})" if numbers[0] < paper else text
+    return f"{text} (size 'paper' makes {paper})" if fewest < paper else text
 
 
 def reproduction_page(

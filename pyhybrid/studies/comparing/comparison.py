@@ -181,7 +181,7 @@ def _check_alike(mechanisms: Any) -> None:
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
-    first = next(iter(mechanisms))
+    over = {}
     for name, mechanism in mechanisms.items():
         if not isinstance(name, str) or not name or name == DATA:
             raise InvalidInput(
@@ -192,17 +192,14 @@ def _check_alike(mechanisms: Any) -> None:
                 f"mechanisms[{name!r}] must be a mechanism over a model: found "
                 f"{type(mechanism).__name__}"
             )
-        same = mechanisms[first]
-        if mechanism.model != same.model or _weights_of(mechanism) != _weights_of(same):
+        design = mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
+        over[name] = mechanism.model, design
+        first = next(iter(over))
+        if over[name] != over[first]:
             raise InvalidInput(
-                f"all mechanisms must be over one model and design: {first!r} has {same.model}, "
-                f"{name!r} {mechanism.model}"
+                f"all mechanisms must be over one model and design: {first!r} has "
+                f"{over[first][0]}, {name!r} {over[name][0]}"
             )
-
-
-def _weights_of(mechanism: PseudoPosteriorMechanism | ClippedScores) -> str | None:
-    """Name of the column of survey weights."""
-    return mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
 
 
 _OF_CHARGE = (
