@@ -362,10 +362,8 @@ STUDY_E = Study(
     read_data=ce_incomes,
     quick=Size(
         replicates=1,
-        options={
-            "records": 150, "components": 2, "warmup": 250, "draws": 150, "of_mixture": _SHORT,
-            **_LOOSE,
-        },
+        options={"records": 150, "components": 2, "warmup": 250, "draws": 150,
+                 "of_mixture": _SHORT, **_LOOSE},
     ),
     paper=Size(
         replicates=1,
