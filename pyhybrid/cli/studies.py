@@ -43,7 +43,6 @@ def study_run(
     seed: int = 1,
     engine: str = "auto",
     data: Path | None = None,
-    program: str = "default",
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.studies import STUDIES, run_study
@@ -55,7 +54,7 @@ def study_run(
     with progress_bars() as progress:
         result = run_study(
             study, out=out, size=size, replicates=replicates, seed=seed, engine=engine, data=data,
-            program=program, workers=workers, progress=progress,
+            workers=workers, progress=progress,
         )  # fmt: skip
     _show(result)
     if result.failed:
@@ -77,17 +76,17 @@ def study_table(
 ) -> None:
     """Write the reproduction table of several studies."""
     from pyhybrid.studies import STUDIES, load_study
-    from pyhybrid.studies.runner import made_with, reproduction_page, stacked
+    from pyhybrid.studies.runner import made_with, reproduction_page
 
-    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.label)
-    names = [result.label for result in results]
+    results = sorted((load_study(folder) for folder in folders), key=lambda r: r.study)
+    names = [result.study for result in results]
     check_once(names, "study")
-    summaries = {result.label: result.summary for result in results}
+    summaries = {result.study: result.summary for result in results}
     files: dict[Path, str | bytes] = {
         out: reproduction_page(STUDIES, summaries, made_with(results))
     }
     if csv is not None:
-        files[csv] = stacked(summaries).to_csv(index=False)
+        files[csv] = pd.concat(summaries, names=["study"]).droplevel(1).to_csv()
     write_files(files, private=False, overwrite=overwrite)
     show(f"{out}: studies {', '.join(names)}")
 
@@ -98,13 +97,10 @@ def _show(result: StudyResult) -> None:
 
     study = STUDIES[result.study]
     show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
-    lines = [
-        (line.quantity, line.published, line.ours, line.threshold, line.verdict, line.why)
-        for line in reproduce(study, result.summary)
-    ]
-    if lines:
-        header = ["quantity", "published", "ours", "threshold", "", "note"]
-        show(frame_table("Beside the published numbers", pd.DataFrame(lines, columns=header)))
+    lines = reproduce(study, result.summary).drop(columns="study")
+    if len(lines):
+        header = {"verdict": "", "why": "note"}
+        show(frame_table("Beside the published numbers", lines.rename(columns=header)))
 
 
 def notebook(

@@ -11,10 +11,11 @@ dict                     named list
 DataFrame                data.frame of numbers, logicals, texts and factors, one way
 ======================== ==========================================================
 
-Missing values (None, NA, a missing category) become NA; NaN stays NaN. Whole numbers beyond 32 bits
-become doubles, up to 2^53. On the way back a vector of length 1 without a dimension is a number, a
-string or a truth value, as R has no scalars of its own; NA is None among strings and NaN among
-numbers and logicals, which are then floats.
+None, a missing category and a missing truth value become NA. Numbers of a table are doubles, and
+NaN where they miss; whole numbers of arrays beyond 32 bits become doubles, up to 2^53. On the way
+back a vector of length 1 without a dimension is a number, a string or a truth value, as R has no
+scalars of its own; NA is None among strings and NaN among numbers and logicals, which are then
+floats.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ import pandas as pd
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 
 _NA_INT = -(2**31)
-_NA_REAL_BITS = 0x7FF00000000007A2
 _LARGEST_WHOLE = 2**53  # doubles beyond it skip whole numbers
 
 
@@ -84,33 +84,18 @@ def _vector(values: npt.NDArray[Any], what: str) -> Any:
     kind = values.dtype.kind
     if kind == "b":
         return _ri().BoolSexpVector.from_memoryview(values.astype(np.int32).data)
-    none = np.zeros(values.size, dtype=bool)
     if kind in "iu":
-        return _integers(values, none, what)
-    if kind == "f" and values.dtype.itemsize <= 8:
-        return _doubles(values, none)
+        low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        if low > _NA_INT and high < 2**31:
+            return _ri().IntSexpVector.from_memoryview(values.astype(np.int32).data)
+        if max(-low, high) > _LARGEST_WHOLE:
+            raise InvalidInput(f"{what} must hold whole numbers of at most 2^53 in size for R")
+    if kind in "iu" or (kind == "f" and values.dtype.itemsize <= 8):
+        return _ri().FloatSexpVector.from_memoryview(np.array(values, dtype=np.float64).data)
     if kind in "UO" and all(isinstance(item, str) or item is None for item in values.tolist()):
         texts = [_ri().NA_Character if item is None else item for item in values.tolist()]
         return _ri().StrSexpVector(texts)
     raise InvalidInput(f"{what} must hold numbers, logicals or texts for R: found {values.dtype}")
-
-
-def _doubles(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> Any:
-    bits = np.array(values, dtype=np.float64).view(np.uint64)
-    bits[missing] = _NA_REAL_BITS
-    return _ri().FloatSexpVector.from_memoryview(bits.view(np.float64).data)
-
-
-def _integers(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_], what: str) -> Any:
-    """R integers where 32 bits hold them, else doubles."""
-    known = values[~missing]
-    low, high = (int(known.min()), int(known.max())) if known.size else (0, 0)
-    if low > _NA_INT and high < 2**31:
-        narrow = np.where(missing, _NA_INT, values).astype(np.int32)
-        return _ri().IntSexpVector.from_memoryview(narrow.data)
-    if max(-low, high) > _LARGEST_WHOLE:
-        raise InvalidInput(f"{what} must hold whole numbers of at most 2^53 in size for R")
-    return _doubles(values, missing)
 
 
 def _classed(value: Any, *classes: str) -> Any:
@@ -131,31 +116,22 @@ def _frame(table: pd.DataFrame) -> Any:
 def _column(column: pd.Series, what: str) -> Any:
     dtype, missing = column.dtype, column.isna().to_numpy()
     if isinstance(dtype, pd.CategoricalDtype):
-        return _factor(column, what)
+        levels = [str(level) for level in column.cat.categories]
+        if len(set(levels)) < len(levels):
+            raise InvalidInput(f"{what} must have categories that differ as text for R")
+        result = _coded(column.cat.codes.to_numpy(dtype=int) + 1, missing, _ri().IntSexpVector)
+        result.do_slot_assign("levels", _ri().StrSexpVector(levels))
+        return _classed(result, *(["ordered"] if column.cat.ordered else []), "factor")
     if pd.api.types.is_bool_dtype(dtype):
-        codes = np.where(missing, _NA_INT, column.fillna(False).to_numpy(dtype=np.int32))
-        return _ri().BoolSexpVector.from_memoryview(codes.astype(np.int32).data)
-    if pd.api.types.is_integer_dtype(dtype):
-        whole = np.uint64 if str(dtype).lower() == "uint64" else np.int64
-        known = column.fillna(0).to_numpy(dtype=whole)
-        return _integers(known, missing, what)
-    if pd.api.types.is_float_dtype(dtype):
-        nullable = not isinstance(dtype, np.dtype)
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return _doubles(numbers, missing & nullable)  # a NaN of numpy's stays NaN
+        return _coded(column.fillna(False).to_numpy(dtype=int), missing, _ri().BoolSexpVector)
+    if pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype):
+        return _vector(column.to_numpy(dtype=np.float64, na_value=np.nan), what)
     texts = column.astype(object).where(~missing, None)
     return _vector(texts.to_numpy(dtype=object), what)
 
 
-def _factor(column: pd.Series, what: str) -> Any:
-    levels = [str(level) for level in column.cat.categories]
-    if len(set(levels)) < len(levels):
-        raise InvalidInput(f"{what} must have categories that differ as text for R")
-    codes = column.cat.codes.to_numpy().astype(np.int32)
-    known = np.where(codes < 0, _NA_INT, codes + 1).astype(np.int32)
-    result = _ri().IntSexpVector.from_memoryview(known.data)
-    result.do_slot_assign("levels", _ri().StrSexpVector(levels))
-    return _classed(result, *(["ordered"] if column.cat.ordered else []), "factor")
+def _coded(codes: npt.NDArray[Any], missing: npt.NDArray[np.bool_], kind: Any) -> Any:
+    return kind.from_memoryview(np.where(missing, _NA_INT, codes).astype(np.int32).data)
 
 
 # --- R to Python ---------------------------------------------------------------------------------

@@ -33,12 +33,11 @@ from pyhybrid.rbridge.conversion import RError, from_r, to_r
 _TIMEOUT = 60.0
 _R_4_5 = (4, 5)
 _LAST_FOR_OLDER_R = (3, 6, 5)
-_PACKAGES = ("matrixStats", "rstan", "StanHeaders", "BH", "pyhybrid")
 _LOOK = """
 version_of <- function(p) tryCatch(as.character(utils::packageVersion(p)), error = function(e) "")
 boost <- c(system.file("include", package = "BH"), "/usr/include")
 cat("R:", as.character(getRversion()), "\\n", sep = "")
-for (p in c({packages})) cat(p, ":", version_of(p), "\\n", sep = "")
+for (p in c("matrixStats", "rstan")) cat(p, ":", version_of(p), "\\n", sep = "")
 cat("boost:", any(nzchar(boost) & dir.exists(file.path(boost, "boost"))), "\\n", sep = "")
 """
 _TRIAL = "import rpy2.rinterface as r; r.initr(interactive=False); print('started')"
@@ -79,15 +78,13 @@ function(files) {
 
 @dataclass(frozen=True, kw_only=True)
 class RStatus:
-    """Versions of R, rpy2, rstan and the R package pyhybrid (empty where not found); why functions
-    of the R package cannot be called, if they cannot (those that come with this package will do;
-    rstan, and headers of Boost for it, are matters of their own), and the command that mends it."""
+    """Versions of R and rstan (empty where not found); why functions of the R package cannot be
+    called, if they cannot (rstan, and headers of Boost for it, are matters of their own), and the
+    command that mends it."""
 
     r_home: str = ""
     r_version: str = ""
-    rpy2_version: str = ""
     rstan_version: str = ""
-    package_version: str = ""
     boost: bool = False
     cause: str = ""
     remedy: str = ""
@@ -100,8 +97,7 @@ class RStatus:
     def __str__(self) -> str:
         if not self.available:
             return f"{self.cause}; {self.remedy}"
-        rstan = self.rstan_version or "not found"
-        return f"R {self.r_version} at {self.r_home}, rpy2 {self.rpy2_version}, rstan {rstan}"
+        return f"R {self.r_version} at {self.r_home}, rstan {self.rstan_version or 'not found'}"
 
 
 def r_status() -> RStatus:
@@ -120,21 +116,17 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
         remedy = "install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core"
         return RStatus(cause="R must be installed: no R is on the path", remedy=remedy)
     home = r_home or _stdout([r, "RHOME"]).strip()
-    packages = ", ".join(f'"{name}"' for name in _PACKAGES)
-    script = _LOOK.replace("{packages}", packages).strip().replace("\n", "; ")
+    script = _LOOK.strip().replace("\n", "; ")
     shown = _stdout([r, "--no-echo", "--no-restore", "--no-save", "-e", script])
     versions = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
     if "R" not in versions:
         remedy = f"see what `{r} --version` says and install R anew"
         return RStatus(r_home=home, cause=f"R must start: {r} fails", remedy=remedy)
-    rinterface = _version("rpy2-rinterface") or _version("rpy2")
-    cause, remedy = _why_not(versions, rinterface)
+    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or _version("rpy2"))
     return RStatus(
         r_home=home,
         r_version=versions["R"],
-        rpy2_version=_version("rpy2") or rinterface,
         rstan_version=versions.get("rstan", ""),
-        package_version=versions.get("pyhybrid", ""),
         boost=versions.get("boost") == "TRUE",
         cause=cause,
         remedy=remedy,
@@ -228,28 +220,23 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
     from rpy2.rinterface_lib import openrlib
 
     with openrlib.rlock, _console(output) as interrupted:
-        try:
-            target = _package()[function]
-        except KeyError:
+        if function not in _package():
             raise EngineUnavailable(
                 f"the R package pyhybrid must have a function {function!r}: not found; install the "
                 "R package of the same version"
-            ) from None
-        outcome, warned = start_r().evalr(_CALLER.strip())(target, to_r(arguments))
-        names = list(outcome.do_slot("names"))
-        text, problem = [str(item) for item in warned], None
-        if "value" in names:
-            value = from_r(outcome[0])
-        else:
-            problem = [str(item) for item in outcome[1]], str(outcome[0][0])
-        del outcome, warned
-    for message in text:
+            )
+        outcome, warned = start_r().evalr(_CALLER.strip())(_package()[function], to_r(arguments))
+        warned = [str(message) for message in warned]
+        failed = "problem" in list(outcome.do_slot("names"))
+        value, classes = from_r(outcome[0]), list(outcome[1]) if failed else []
+        del outcome
+    for message in warned:
         warnings.warn(f"R: {message.strip()}", UserWarning, stacklevel=2)
-    if interrupted or (problem and "interrupt" in problem[0]):
+    if interrupted or "interrupt" in classes:
         raise KeyboardInterrupt
-    if problem:
-        known = (_ERRORS[name] for name in problem[0] if name in _ERRORS)
-        raise next(known, RError)(problem[1].strip())
+    if failed:
+        known = (_ERRORS[name] for name in classes if name in _ERRORS)
+        raise next(known, RError)(str(value).strip())
     return value
 
 

@@ -18,7 +18,6 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.measures.estimates import STATISTICS, summaries
 from pyhybrid.mechanisms import (
     CountWeighted,
@@ -40,16 +39,13 @@ from pyhybrid.studies.study import (
     Measured,
     Size,
     Study,
-    all_hold,
-    bound_row,
     claim,
-    fitted,
     in_each_setting,
     listed,
     mean_of,
     means_of,
-    program_of,
     session_over,
+    together,
 )
 
 CE_FORMULA = (
@@ -125,7 +121,7 @@ def _of_interviews(table: pd.DataFrame) -> pd.DataFrame:
 def _formula_of(incomes: pd.DataFrame) -> str:
     if "age" in incomes:
         return CE_FORMULA
-    return " + ".join(incomes.columns.drop("FINCBTAX")).join(("FINCBTAX ~ ", ""))
+    return f"FINCBTAX ~ {' + '.join(incomes.columns.drop('FINCBTAX'))}"
 
 
 def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -135,7 +131,7 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
     center = 10.4 - 0.25 * age**2 + 0.1 * sex + 0.45 * earners
     low = rng.random(n) < 1 / 6
     log_income = np.where(low, rng.normal(center - 1.5, 1.3, n), rng.normal(center, 0.6, n))
-    incomes: pd.DataFrame = pd.DataFrame(
+    table: pd.DataFrame = pd.DataFrame(
         {
             "FINCBTAX": np.maximum(np.exp(log_income).round(), 1.0),
             "SEX": np.array(["1", "2"])[sex],
@@ -143,7 +139,7 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
             "NO_EARNR": earners,
         }
     )
-    return incomes
+    return table
 
 
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
@@ -165,12 +161,7 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     else:
         components, rule = int(options["components"]), {**options, **options["of_mixture"]}
     model = MixtureRegression(
-        formula,
-        n_components=components,
-        transform="log",
-        unit=10_000,
-        min_sd=0.01,
-        **program_of(options),
+        formula, n_components=components, transform="log", unit=10_000, min_sd=0.01
     )
     session = session_over(model, table, streams, rule)
     counted: Any = {"accounting": ACCOUNTING}
@@ -182,13 +173,17 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     }
     for scale, shift in PUBLISHED_BOUNDS:
         vector = LipschitzWeighted(model, scale=scale, shift=shift, **counted)
-        bound = fitted(vector, session).bounds.overall
-        mechanisms[_label((scale, shift))] = vector
-        mechanisms[_scalar((scale, shift))] = ScalarWeighted(model, target_bound=bound, **counted)
+        bound = vector.fit(session).fit.bounds.overall
+        mechanisms[_label(scale, shift)] = vector
+        mechanisms[_scalar(scale, shift)] = ScalarWeighted(model, target_bound=bound, **counted)
     rows = []
     for name, mechanism in mechanisms.items():
-        fit = fitted(mechanism, session)
-        rows += _rows(name, fit)
+        fit = mechanism.fit(session).fit
+        assert fit.diagnostics is not None  # these models have no grid
+        rows += [
+            Measured(name, BOUND, fit.bounds.overall),
+            Measured(name, _RHAT, fit.diagnostics.max_rhat),
+        ]
         sets = sets_without_charge(session, mechanism, fit, _SETS)
         rows += _errors(name, table["FINCBTAX"], [drawn["FINCBTAX"] for drawn in sets])
     return rows
@@ -206,23 +201,22 @@ def _errors(name: str, data: pd.Series, sets: Sequence[pd.Series]) -> list[Measu
     return rows
 
 
-def _rows(label: str, fit: PosteriorFit) -> list[Measured]:
-    """The bound, and whether the chains that found it agree."""
-    assert fit.diagnostics is not None  # these models have no grid
-    return [bound_row(label, fit), Measured(label, _RHAT, fit.diagnostics.max_rhat)]
+def _label(scale: float, shift: float) -> str:
+    return f"LW ({scale:g}, {shift:g})"
 
 
-def _label(pair: tuple[float, float]) -> str:
-    return f"LW ({pair[0]:g}, {pair[1]:g})"
+def _scalar(scale: float, shift: float) -> str:
+    return f"EM for the bound of {_label(scale, shift)}"
 
 
-def _scalar(pair: tuple[float, float]) -> str:
-    return f"EM for the bound of {_label(pair)}"
+_FIRST = _label(0.7, 0.0)
 
 
 def _bounds(summary: pd.DataFrame, setting: str) -> list[float]:
     """Of the published pairs, in the published order."""
-    return list(means_of(summary, setting, map(_label, PUBLISHED_BOUNDS), BOUND).values())
+    return list(
+        means_of(summary, setting, [_label(*pair) for pair in PUBLISHED_BOUNDS], BOUND).values()
+    )
 
 
 def _shown(values: Sequence[float]) -> str:
@@ -249,7 +243,6 @@ _where_chains_agree = functools.partial(in_each_setting, left_out=_chains_disagr
 )
 @_where_chains_agree
 def _proportional(summary: pd.DataFrame, setting: str) -> Found:
-    """Logarithms of our bounds on the published: correlation and slope, near 1 in another year."""
     published, ours = np.log(list(PUBLISHED_BOUNDS.values())), _bounds(summary, setting)
     slope = float(np.polyfit(published, np.log(ours), 1)[0])
     together = float(np.corrcoef(published, np.log(ours))[0, 1])
@@ -276,7 +269,6 @@ def _four_fifths(summary: pd.DataFrame, setting: str) -> Found:
     "lowest incomes are others",
 )
 def _in_use(summary: pd.DataFrame) -> Found:
-    """The unweighted bound of the mixture: half to twice the published one."""
     one, bound = (mean_of(summary, x, "Unweighted", BOUND) for x in (_NORMAL, _MIXTURE))
     why = _chains_disagree(summary, _MIXTURE)
     holds = None if why else _UNWEIGHTED / 2 < bound < 2 * _UNWEIGHTED
@@ -307,7 +299,7 @@ def _same_order(summary: pd.DataFrame, setting: str) -> Found:
 @_where_chains_agree
 def _several_times(summary: pd.DataFrame, setting: str) -> Found:
     plain = mean_of(summary, setting, "Unweighted", BOUND)
-    weighted = mean_of(summary, setting, _label((0.7, 0.0)), BOUND)
+    weighted = mean_of(summary, setting, _FIRST, BOUND)
     return f"{plain:.1f} to {weighted:.1f}", plain > 2 * weighted
 
 
@@ -322,31 +314,28 @@ def _several_times(summary: pd.DataFrame, setting: str) -> Found:
 )
 @_where_chains_agree
 def _alike(summary: pd.DataFrame, setting: str) -> Found:
-    """Bounds of EM and CW beside LW's: within half and twice of it."""
-    names = (_label((0.7, 0.0)), _scalar((0.7, 0.0)), _LOG_COUNTS, _COUNTS)
+    names = (_FIRST, _scalar(0.7, 0.0), _LOG_COUNTS, _COUNTS)
     lw, em, cw, income = means_of(summary, setting, names, BOUND).values()
     shown = f"LW {lw:.2f}, EM {em:.2f}, CW {cw:.2f} (around income {income:.2f})"
     return shown, all(lw / 2 < value < 2 * lw for value in (em, cw))
 
 
-def _farther(summary: pd.DataFrame, setting: str, name: str, other: str, what: str) -> bool | None:
-    """Whether a statistic of `other` is farther from the data's than that of `name`; None within 2
-    standard errors over the sets."""
+def _nearer_in_sets(summary: pd.DataFrame, setting: str, name: str, other: str, what: str) -> Found:
+    """Whether a statistic of `name` is nearer to the data's; None within 2 standard errors over
+    the sets."""
     off = means_of(summary, setting, (name, other), _OFF[what])
     error = means_of(summary, setting, (name, other), f"{_OFF[what]}, error")
     apart = abs(off[other]) - abs(off[name])
     within = not abs(apart) > 2 * math.hypot(*error.values())
-    return None if within else apart > 0
+    return f"{_OFF[what]}: {listed(off, '+.1f')}", None if within else apart > 0
 
 
 def _nearer_than_others(what: str) -> Callable[[pd.DataFrame], Found]:
     """LW (0.7, 0) against EM and CW."""
 
     def check(summary: pd.DataFrame, setting: str) -> Found:
-        first, others = _label((0.7, 0.0)), (_scalar((0.7, 0.0)), _LOG_COUNTS)
-        off = means_of(summary, setting, (first, *others), _OFF[what])
-        parts = [_farther(summary, setting, first, other, what) for other in others]
-        return f"off by, %: {listed(off, '+.1f')}", all_hold(parts)
+        others = (_scalar(0.7, 0.0), _LOG_COUNTS)
+        return together(_nearer_in_sets(summary, setting, _FIRST, x, what) for x in others)
 
     return _where_chains_agree(check)
 
@@ -358,13 +347,10 @@ def _nearer_than_others(what: str) -> Callable[[pd.DataFrame], Found]:
 )
 @_where_chains_agree
 def _nearer_at_each_pair(summary: pd.DataFrame, setting: str) -> Found:
-    shown, parts = [], []
-    for pair in PUBLISHED_BOUNDS:
-        names = _label(pair), _scalar(pair)
-        off = list(means_of(summary, setting, names, _OFF["q90"]).values())
-        shown.append(f"{names[0]} {off[0]:+.1f} against {off[1]:+.1f} %")
-        parts.append(_farther(summary, setting, *names, "q90"))
-    return "; ".join(shown), all_hold(parts)
+    return together(
+        _nearer_in_sets(summary, setting, _label(*pair), _scalar(*pair), "q90")
+        for pair in PUBLISHED_BOUNDS
+    )
 
 
 STUDY_E = Study(
@@ -373,15 +359,11 @@ STUDY_E = Study(
     source="[S22] sec. 5",
     settings=(_NORMAL, _MIXTURE),
     measure=measure_e,
-    takes_data=True,
     read_data=ce_incomes,
-    takes_program=True,
     quick=Size(
         replicates=1,
-        options={
-            "records": 150, "components": 2, "warmup": 250, "draws": 150, "of_mixture": _SHORT,
-            **_LOOSE,
-        },
+        options={"records": 150, "components": 2, "warmup": 250, "draws": 150,
+                 "of_mixture": _SHORT, **_LOOSE},
     ),
     paper=Size(
         replicates=1,

@@ -15,7 +15,6 @@ is then biased toward 0. The Gaussian copula takes the key's own margin, and its
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -42,11 +41,10 @@ from pyhybrid.studies.study import (
     Size,
     Study,
     claim,
-    falls,
     listed,
     mean_of,
     means_of,
-    row_of,
+    nearer,
 )
 
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
@@ -86,9 +84,8 @@ def masked_database(rng: np.random.Generator, n: int = 1000) -> pd.DataFrame:
     x = 0.4 * z[:, 0] + spread * (rng.exponential(size=n) - 1)
     b = (0.6 * x + 0.4 * z[:, 0] + rng.normal(size=n) > 0).astype(int)
     y = np.column_stack([np.ones(n), x, b, z[:, 0]]) @ TRUE + rng.normal(size=n) > 0
-    table: pd.DataFrame = pd.DataFrame(
-        {"y": y.astype(int), "x": x, "b": b} | {f"z{j + 1}": z[:, j] for j in range(4)}
-    )
+    kept = {f"z{j + 1}": z[:, j] for j in range(4)}
+    table: pd.DataFrame = pd.DataFrame({"y": y.astype(int), "x": x, "b": b, **kept})
     return table
 
 
@@ -192,11 +189,9 @@ def _measured(name: str, table: pd.DataFrame, prefix: str) -> list[Measured]:
     error = table[prefix + "estimate"].to_numpy() - TRUE
     lower, upper = table[prefix + "lower"].to_numpy(), table[prefix + "upper"].to_numpy()
     covered = (lower <= TRUE) & (upper >= TRUE)
+    terms = zip(_TERMS, error[1:], strict=True)
     return [
-        *(
-            Measured(name, f"error of {t}", float(e))
-            for t, e in zip(_TERMS, error[1:], strict=True)
-        ),
+        *(Measured(name, f"error of {term}", float(apart)) for term, apart in terms),
         Measured(name, _ERROR, float((error[1:] ** 2).mean())),
         Measured(name, _COVERED, float(covered.mean())),
     ]
@@ -209,14 +204,13 @@ def _better_at_equal_risk(other: str) -> Callable[[pd.DataFrame], Found]:
         names = [name for name, mask in _STRENGTHS.items() if mask] + [_COPULA]
         risk = means_of(summary, _SETTING, (*names, other), _NAMED)
         error = means_of(summary, _SETTING, names, _ERROR)
-        theirs = row_of(summary, _SETTING, other, _ERROR)
-        shown = f"RMSE {other} {theirs['mean'] ** 0.5:.3f} (named {risk[other]:.4f})"
         as_safe = [name for name in names if risk[name] <= 1.25 * risk[other]]
         if not as_safe:
-            return f"{shown}, no mask is as safe: {min(risk[name] for name in names):.4f}", None
+            least = min(risk[name] for name in names)
+            return f"{other} names {risk[other]:.4f}, no mask is as safe: {least:.4f}", None
         best = min(as_safe, key=lambda name: error[name])
-        ours = row_of(summary, _SETTING, best, _ERROR)
-        return f"{shown}, {best} {ours['mean'] ** 0.5:.3f}", falls(theirs, ours)
+        shown, holds = nearer(summary, _SETTING, best, [other], _ERROR)
+        return f"{shown} (names {risk[other]:.4f})", holds
 
     return check
 
@@ -233,7 +227,6 @@ def _risk_falls(summary: pd.DataFrame) -> Found:
     "coefficient of x: above 0.8 of the data's with, below 0.5 without masks",
 )
 def _only_masks_carry(summary: pd.DataFrame) -> Found:
-    """Coefficient of x where the outcome came later."""
     names = ("the data", _PUBLISHED, *_COMPARATORS)
     errors = means_of(summary, _AFTER, names, "error of x")
     slope = {name: TRUE[1] + error for name, error in errors.items()}
@@ -259,12 +252,9 @@ def _copula_mends(summary: pd.DataFrame) -> Found:
     note="the data themselves have an RMSE of 0.080: 3 sets add 0.003 to it",
 )
 def _more_sets(summary: pd.DataFrame) -> Found:
-    """20 sets instead of 3: nearer to the truth by more than 2 standard errors, more to match."""
-    few, many = (row_of(summary, _SETTING, name, _ERROR) for name in (_FEW, _MANY))
-    apart = (few["mean"] - many["mean"]) / math.hypot(few["mc_error"], many["mc_error"])
-    named = [mean_of(summary, _SETTING, name, _NAMED) for name in (_FEW, _MANY)]
-    shown = f"RMSE {few['mean'] ** 0.5:.3f} to {many['mean'] ** 0.5:.3f} ({apart:.1f} errors apart)"
-    return f"from 3 to 20 sets: {shown}, named {named[0]:.3f} to {named[1]:.3f}", falls(few, many)
+    named = means_of(summary, _SETTING, (_FEW, _MANY), _NAMED)
+    shown, holds = nearer(summary, _SETTING, _MANY, [_FEW], _ERROR)
+    return f"{shown}; named {listed(named, '.3f')}", holds
 
 
 @claim("with missing keys, nested intervals [R04] cover", "95 % intervals in more than 90 %")
@@ -280,7 +270,6 @@ def _missing_covered(summary: pd.DataFrame) -> Found:
     by="ours",
 )
 def _subgroups_protect(summary: pd.DataFrame) -> Found:
-    """Fewer records named, at an RMSE that is at most a tenth larger."""
     risk, error = (
         [mean_of(summary, _SUBGROUPS, name, quantity) for name in (_ONE_MASK, _BY_GROUP)]
         for quantity in (_NAMED, _ERROR)

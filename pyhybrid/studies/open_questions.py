@@ -20,6 +20,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
+from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms import (
     Censored,
     ClippedScores,
@@ -33,28 +34,27 @@ from pyhybrid.models import Beta, NegativeBinomial, Poisson
 from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
 from pyhybrid.studies.study import (
     ACCOUNTING,
+    BOUND,
+    MAX_ECDF,
     NEARER,
     Claim,
     Found,
     Measured,
     Size,
     Study,
-    all_hold,
-    bound_row,
-    claim,
-    falls,
-    fitted,
-    listed,
+    in_each_setting,
     mean_of,
-    means_of,
+    nearer,
     one_set,
+    records_at_cap,
     row_of,
+    rows_of_sets,
     sampler_of,
     session_over,
     utility_rows,
 )
 
-_APART, _MET = "max-ECDF", "% of records at the cap"
+_MET = "% of records at the cap"
 
 # --- K: other weights within the censoring --------------------------------------------------------
 
@@ -106,12 +106,12 @@ def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     rng, model = streams.generator("data"), Beta("y ~ 1") if setting == _BETA else Poisson("y ~ 1")
     table = beta_database(rng) if setting == _BETA else pd.DataFrame({"y": rng.poisson(100, 1000)})
     session = session_over(model, table, streams, options)
-    rows = utility_rows("data", table["y"], table["y"])
-    for name, mechanism in _inside(setting, model).items():
-        fit = fitted(mechanism, session)
-        assert fit.censored is not None
-        rows += [bound_row(name, fit), Measured(name, _MET, 100 * float(fit.censored.mean()))]
-        rows += utility_rows(name, table["y"], one_set(mechanism, session, fit)["y"])
+
+    def of_fit(name: str, fit: PosteriorFit) -> list[Measured]:
+        met = 100 * records_at_cap(fit) / len(table)
+        return [Measured(name, BOUND, fit.bounds.overall), Measured(name, _MET, met)]
+
+    rows = rows_of_sets(_inside(setting, model), session, table["y"], of_fit)
     epsilon = float(setting.rpartition(" ")[2])
     histogram = histogram_draws(
         table["y"], epsilon, streams.generator(_HISTOGRAM), *_RANGE[setting]
@@ -122,14 +122,7 @@ def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 def _nearer(better: str, worse: str, setting: str) -> Callable[[pd.DataFrame], Found]:
-    """Whether a mechanism is nearer to the data than another."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        rows = [row_of(summary, setting, name, _APART) for name in (worse, better)]
-        shown = listed(means_of(summary, setting, (better, worse), _APART), ".4f")
-        return shown, falls(rows[0], rows[1])
-
-    return check
+    return lambda summary: nearer(summary, setting, better, [worse], MAX_ECDF)
 
 
 _TAIL = (
@@ -214,7 +207,7 @@ def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     session = session_over(model, table, streams, options)
     real, rows = float(table["y"].mean()), utility_rows("data", table["y"], table["y"])
     for name, mechanism in mechanisms.items():
-        fit = fitted(mechanism, session)
+        fit = mechanism.fit(session).fit
         if fit.censored is not None:
             rows.append(Measured(name, _MET, 100 * float(fit.censored.mean())))
         drawn = one_set(mechanism, session, fit)["y"]
@@ -224,8 +217,6 @@ def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 _OFF, _FAR = "mean off, %", 5.0
-
-
 _BEYOND = ("mean + 50 %", "mean - 25 %", "a third at twice the mean")
 _SIZE_OF_A_TERM = "a count's log-likelihood is -3.7 here, M is 3.5"
 _REGION = (
@@ -249,21 +240,6 @@ def _keeps_the_mean(name: str, setting: str) -> Callable[[pd.DataFrame], Found]:
     return check
 
 
-@claim(
-    "clipped by movement it is nearer to the data than by size, under every drift",
-    f"max-ECDF {NEARER}",
-    by="ours",
-)
-def _movement_is_nearer(summary: pd.DataFrame) -> Found:
-    """Clipping of movements nearer to the data than clipping of sizes, under every drift."""
-    shown, parts = [], []
-    for setting in _DRIFTS:
-        rows = [row_of(summary, setting, name, _APART) for name in (_BY_SIZE, _BY_MOVEMENT)]
-        shown.append(f"{setting} {rows[1]['mean']:.3f} against {rows[0]['mean']:.3f}")
-        parts.append(falls(rows[0], rows[1]))
-    return "; ".join(shown), all_hold(parts)
-
-
 STUDY_L = Study(
     name="L",
     title="Calibrated on one period, used on another, at epsilon 7",
@@ -281,6 +257,13 @@ STUDY_L = Study(
             for name, settings in ((_BY_SIZE, ["none"]), (_BY_MOVEMENT, _DRIFTS))
             for setting in settings
         ),
-        _movement_is_nearer,
+        Claim(
+            text="clipped by movement it is nearer to the data than by size, under every drift",
+            check=in_each_setting(
+                lambda summary, drift: nearer(summary, drift, _BY_MOVEMENT, [_BY_SIZE], MAX_ECDF)
+            ),
+            threshold=f"max-ECDF {NEARER}",
+            by="ours",
+        ),
     ),
 )  # fmt: skip

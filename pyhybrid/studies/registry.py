@@ -55,7 +55,7 @@ _KEYS = ("Age", "Gender", "NewWhite", "MoreThanHighSchool")
 _CLINICAL = ("Diffuse", "CentroPositive", "DiseaseDuration", "BaseFVC", "BaseDLCO", "BaseTLC")
 _TERMS = (*_KEYS, *_CLINICAL)
 _WORK, _ONSET, _START = "WorkDisabled", "OneYearILD", "BaselineILD"
-_OUTCOMES = {"work disability": _WORK, "onset of ILD": _ONSET}
+_OUTCOMES = ("work disability", "onset of ILD")
 _RECORDS, _M, _R, _YEARS = 698, 5, 3, (3, 5)
 _DATA, _MASKED, _CART, _PARAMETRIC = "the data, imputed", "DA-MI", "CART", "norm + logit"
 _BEFORE = "DA-MI before neighbors are swapped in"
@@ -77,19 +77,19 @@ def pseudo_registry(path: str | os.PathLike[str]) -> pd.DataFrame:
         numbers: pd.DataFrame = table.reindex(columns=columns).astype(float)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"data {path} must be {FILE}: {str(error).splitlines()[0]}") from None
-    values = numbers.replace([np.inf, -np.inf], np.nan).nunique()
-    coded = [name for name in columns if name not in ("Age_raw", *_CLINICAL[2:])]
-    missing = numbers.isna().any()
+    coded = numbers.drop(columns=["Age_raw", *_CLINICAL[2:]])
+    strange = [name for name in coded if not set(coded[name].dropna()) <= {0, 1}]
     reasons = [
-        (bool(lacks), f"it lacks {', '.join(lacks)}"),
+        (lacks, f"it lacks {', '.join(lacks)}"),
         (len(numbers) != _RECORDS, f"it has {len(numbers)} records, not {_RECORDS}"),
-        *((values[name] < 2, f"{name} does not vary") for name in columns),
-        *((not set(numbers[x].dropna()) <= {0, 1}, f"{x} must be 0, 1 or missing") for x in coded),
-        (missing[["Age_raw", _WORK]].any(), "ages and work disability must be complete"),
-        (not missing[list(_KEYS[1:])].any(), "a key must miss values"),
-    ]
-    reason = next((reason for holds, reason in reasons if holds), None)
-    if reason is not None:
+        (strange, f"{', '.join(strange)} must be 0, 1 or missing"),
+        (not numbers.std().between(0, np.inf, "neither").all(), "numbers must be finite and vary"),
+        (numbers[["Age_raw", _WORK]].isna().any(axis=None),
+         "ages and work disability must be complete"),
+        (not numbers[list(_KEYS[1:])].isna().any(axis=None), "a key must miss values"),
+    ]  # fmt: skip
+    reason = next((reason for fails, reason in reasons if fails), "")
+    if reason:
         raise InvalidInput(f"data {path} must be {FILE}: {reason}")
     age = numbers["Age_raw"]
     numbers["Age"] = (age - age.mean()) / age.std()
@@ -104,9 +104,9 @@ def measure_j(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     how = {"settings": GibbsSettings(chains=2, sweeps=15, rule=rule, **lengths),
            "on_not_converged": "warn"}  # fmt: skip
     data = registry[[*_TERMS, _WORK]]
-    completed, sets = _masked(data, _KEYS, streams, masks=_published_masks(data), **how)
-    sets |= {name: _compared(name, completed, _KEYS, streams) for name in _COMPARATORS}
-    sets[_BEFORE] = sets[_MASKED]
+    completed, masked = _masked(data, streams, how)
+    sets = {_MASKED: masked, **{name: _compared(name, completed, streams) for name in _COMPARATORS}}
+    sets[_BEFORE] = masked
     rows = []
     for years in _YEARS:  # estimates are of the last, as in web tables 18 and 19
         radius = years / registry["Age_raw"].std()
@@ -114,10 +114,14 @@ def measure_j(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         for name, tables in sets.items():
             rows += _risk(name, data, tables, years, radius)
     del sets[_BEFORE]
-    base = [_imputed(completed), _onset(completed, registry, streams, how)]
+    base = [
+        combine_multiple_imputation(*_fits(completed, _WORK)),
+        _onset(completed, registry, streams, how),
+    ]
     combined_by = {_DATA: base}
     for name, tables in sets.items():
-        combined_by[name] = [_synthesized(tables), _onset(tables, registry, streams, how)]
+        synthesized = combine_nested(*(x.reshape(_M, _R, -1) for x in _fits(tables, _WORK)))
+        combined_by[name] = [synthesized, _onset(tables, registry, streams, how)]
     for name, both in combined_by.items():
         for outcome, truth, combined in zip(_OUTCOMES, base, both, strict=True):
             estimates = zip(_TERMS, combined.estimate, strict=True)
@@ -138,19 +142,15 @@ class _OneMask(MaskedImputation):
         return super()._evidence(fit, snapshot, fit.streams.generator("one mask"))
 
 
-def _published_masks(data: pd.DataFrame) -> Any:
-    return masks_by_type(data, _KEYS, copies=20, variance=1.0, separation=6.0)
-
-
 def _masked(
-    data: pd.DataFrame, keys: Sequence[str], streams: Streams, **how: Any
-) -> tuple[list[pd.DataFrame], dict[str, list[pd.DataFrame]]]:
+    data: pd.DataFrame, streams: Streams, how: Mapping[str, Any]
+) -> tuple[list[pd.DataFrame], list[pd.DataFrame]]:
     """Completed tables, and the sets of each, in order."""
-    how = {"keys": keys, "n_synthetic": _R, "n_imputations": _M, **how}
-    fit = _OneMask(**how).fit(data, seed=streams.engine_seed("masking"))
-    completed, tables = _completed(fit, data), _OneMask(**how).release_from(fit).synthetic
-    sets = [table.fillna(completed[k // _R]) for k, table in enumerate(tables)]
-    return completed, {_MASKED: sets}
+    masks = masks_by_type(data, _KEYS, copies=20, variance=1.0, separation=6.0)
+    masked = _OneMask(keys=_KEYS, masks=masks, n_synthetic=_R, n_imputations=_M, **how)
+    fit = masked.fit(data, seed=streams.engine_seed("masking"))
+    completed, tables = _completed(fit, data), masked.release_from(fit).synthetic
+    return completed, [table.fillna(completed[k // _R]) for k, table in enumerate(tables)]
 
 
 def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
@@ -162,10 +162,8 @@ def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
     return [data.fillna(pd.DataFrame(values)) for values in imputed]
 
 
-def _compared(
-    name: str, completed: Tables, keys: Sequence[str], streams: Streams
-) -> list[pd.DataFrame]:
-    way = _COMPARATORS[name](keys=keys, order=keys, n_synthetic=_R)
+def _compared(name: str, completed: Tables, streams: Streams) -> list[pd.DataFrame]:
+    way = _COMPARATORS[name](keys=_KEYS, order=_KEYS, n_synthetic=_R)
     seed = streams.engine_seed(name)
     return [table for data in completed for table in way.release(data, seed=seed).synthetic]
 
@@ -200,14 +198,6 @@ def _fits(tables: Tables, outcome: str) -> tuple[FloatArray, FloatArray]:
     return results[:, 0], results[:, 1]
 
 
-def _imputed(tables: Tables) -> Combined:
-    return combine_multiple_imputation(*_fits(tables, _WORK))
-
-
-def _synthesized(tables: Tables) -> Combined:
-    return combine_nested(*(x.reshape(_M, _R, -1) for x in _fits(tables, _WORK)))
-
-
 def _nested_imputation(q: FloatArray, v: FloatArray) -> Combined:
     """Rubin (2003) for r imputations of each of m: T = v + (1 + 1/m) B + (1 - 1/r) b."""
     m, r = q.shape[:2]
@@ -221,15 +211,10 @@ def _nested_imputation(q: FloatArray, v: FloatArray) -> Combined:
     )  # fmt: skip
 
 
-def _apart(base: Combined, synthesized: Combined) -> dict[str, FloatArray]:
-    """By coefficient."""
-    apart = standardised_difference(base.estimate, synthesized.estimate, base.standard_error)
-    return {_OVERLAP: interval_overlap(base.interval(), synthesized.interval()), _APART: apart}
-
-
 def _utility(name: str, outcome: str, base: Combined, synthesized: Combined) -> list[Measured]:
-    parts = _apart(base, synthesized)
-    parts[_OF_KEYS] = parts[_OVERLAP][: len(_KEYS)]
+    overlap = interval_overlap(base.interval(), synthesized.interval())
+    apart = standardised_difference(base.estimate, synthesized.estimate, base.standard_error)
+    parts = {_OVERLAP: overlap, _APART: apart, _OF_KEYS: overlap[: len(_KEYS)]}
     return [Measured(name, f"{what}, {outcome}", float(x.mean())) for what, x in parts.items()]
 
 
@@ -293,7 +278,6 @@ STUDY_J = Study(
     measure=measure_j,
     quick=Size(replicates=5, options={"warmup": 100, "draws": 100}),
     paper=Size(replicates=20, options={"warmup": 100, "draws": 100}),
-    takes_data=True,
     needs_data=FILE,
     read_data=pseudo_registry,
     published=published_in("J"),

@@ -17,8 +17,8 @@ import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,11 @@ import pandas as pd
 from scipy.special import stdtrit
 
 import pyhybrid
-from pyhybrid.core.checks import check_choice, check_count
+from pyhybrid.core.checks import check_choice, check_count, number_of
 from pyhybrid.core.errors import InvalidInput, SaveFailed
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import resolve_engine
-from pyhybrid.models.families.published import PROGRAMS
 from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, lock, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
@@ -49,6 +48,7 @@ from pyhybrid.studies.study import (
 
 _FORMAT = 1
 _SIZES = ("quick", "paper")
+_COLUMNS = ["setting", "replicate", *Measured._fields]
 VERDICTS = ("agrees", "differs, with experiment", "differs, unexplained", "no evidence")
 
 
@@ -62,12 +62,6 @@ class StudyResult:
     rows: pd.DataFrame
     failed: Mapping[str, str]
     header: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        """The study's name, with the program that it ran where that is not pyhybrid's."""
-        program = self.header["options"].get("program")
-        return self.study if program is None else f"{self.study}, {program}"
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -106,7 +100,6 @@ def run_study(
     seed: int = 1,
     engine: str = "auto",
     data: str | os.PathLike[str] | None = None,
-    program: str = "default",
     workers: int = 1,
     progress: Progress | None = None,
 ) -> StudyResult:
@@ -130,8 +123,6 @@ def run_study(
         File of records for a study that takes one (D, E, G), or cannot be run without (J). The
         results belong to its content, are as confidential, and only their owner can read the
         folder.
-    program : {"default", "published"}
-        Stan program of the study's model (A to E): pyhybrid's, or that which the paper prints.
     workers : int, default 1
         Processes; does not change a digit of the results.
     progress : callable, optional
@@ -148,10 +139,7 @@ def run_study(
     if not isinstance(size, Size):
         size = {"quick": study.quick, "paper": study.paper}[check_choice(size, "size", _SIZES)]
     hashed = _data_hash(study, data)
-    if check_choice(program, "program", PROGRAMS) != "default" and not study.takes_program:
-        raise InvalidInput(f"study {study.name} runs pyhybrid's own programs: give no program")
     options = {**size.options, "engine": resolve_engine(engine).name, **hashed}
-    options |= {} if program == "default" else {"program": program}
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
@@ -217,35 +205,25 @@ def _measured(task: _Database) -> list[Measured]:
 
 
 def _run_missing(
-    tasks: Sequence[_Database],
-    folder: Path,
-    workers: int,
-    progress: Progress | None,
+    tasks: Sequence[_Database], folder: Path, workers: int, progress: Progress | None
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
-    parts = folder / "parts"
+    parts, failed = folder / "parts", {}
     missing = [task for task in tasks if not (parts / task.file_name).exists()]
-    before, failed = len(tasks) - len(missing), {}
     show = progress or (lambda label, done, total: None)
-    label = f"study {tasks[0].study}"
+    label, before = f"study {tasks[0].study}", len(tasks) - len(missing)
     show(label, before, len(tasks))
-    finished = run_tasks(_measured, missing, workers=workers)
-    for done, ended in enumerate(finished, start=before + 1):
+    for done, ended in enumerate(run_tasks(_measured, missing, workers=workers), before + 1):
         task = ended.task
         if ended.result is None:
             failed[task.label] = f"{type(ended.error).__name__}: {ended.error}"
         else:
-            _write_parquet(_table(task, ended.result), parts / task.file_name)
+            rows: pd.DataFrame = pd.DataFrame(ended.result, columns=_COLUMNS[2:])
+            rows = rows.assign(setting=task.setting, replicate=task.replicate)
+            rows["value"] = rows["value"].astype(float)
+            _write_parquet(rows[_COLUMNS], parts / task.file_name)
         show(label, done, len(tasks))
     return failed
-
-
-def _table(task: _Database, measured: Sequence[Measured]) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame(measured, columns=list(Measured._fields))
-    table.insert(0, "setting", task.setting)
-    table.insert(1, "replicate", task.replicate)
-    table["value"] = table["value"].astype(float)
-    return table
 
 
 def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, str]:
@@ -254,10 +232,9 @@ def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, s
         if study.needs_data:
             raise InvalidInput(f"study {study.name} needs data: {study.needs_data}; give data")
         return {}
-    if not study.takes_data:
+    if study.read_data is None:
         raise InvalidInput(f"study {study.name} simulates its data: give no data")
-    if study.read_data is not None:
-        study.read_data(data)
+    study.read_data(data)
     try:
         return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
     except OSError as error:
@@ -267,21 +244,19 @@ def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, s
 # --- The folder -----------------------------------------------------------------------------------
 
 
-def _collected(paths: Sequence[Path]) -> pd.DataFrame:
+def _collected(paths: Iterable[Path]) -> pd.DataFrame:
     """The rows of those parts that are there."""
-    parts = [_read_part(path) for path in paths if path.exists()]
-    columns = ["setting", "replicate", *Measured._fields]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
-
-
-def _read_part(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and run "
-            "again"
-        ) from None
+    parts = [pd.DataFrame(columns=_COLUMNS)]
+    for path in paths:
+        try:
+            parts += [pd.read_parquet(path)] if path.exists() else []
+        except (OSError, ValueError) as error:
+            raise InvalidInput(
+                f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and "
+                "run again"
+            ) from None
+    rows: pd.DataFrame = pd.concat(parts[1:] or parts, ignore_index=True)
+    return rows
 
 
 def _read_header(folder: Path) -> dict[str, Any] | None:
@@ -341,57 +316,42 @@ def _json(content: Mapping[str, Any]) -> str:
 
 # --- Published numbers beside ours ----------------------------------------------------------------
 
-
-@dataclass(frozen=True, kw_only=True)
-class Reproduced:
-    """A line of the table: `ours` with its Monte Carlo error, or in words, one of `VERDICTS` by the
-    `threshold`, and `why`: notes and what was tried."""
-
-    study: str
-    source: str
-    quantity: str
-    published: str
-    ours: str
-    threshold: str
-    verdict: str
-    why: str
+LINE = ["study", "quantity", "published", "ours", "threshold", "verdict", "why"]
+"""Columns of a reproduction: our number with its Monte Carlo error, or in words, one of `VERDICTS`
+by the threshold, and why: notes and what was tried."""
 
 
-def reproduce(study: Study, summary: pd.DataFrame) -> list[Reproduced]:
-    """Lines of one study, from its `StudyResult.summary`."""
+def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
+    """Published numbers and claims of a study beside its `StudyResult.summary`, columns `LINE`."""
     n, lines = int(summary["n"].max()), []
     real = study.data_setting in set(summary["setting"])
-
-    def add(line: Published | Claim, holds: bool | None, **words: str) -> None:
-        lines.append(
-            Reproduced(
-                study=study.name,
-                source=study.source,
-                verdict=_verdict(holds, line.experiment),
-                why="; ".join(filter(None, (line.note, line.experiment))),
-                **words,
-            )
-        )
-
     for number in study.published:
-        if (number.setting == study.data_setting) != real:
-            continue
-        ours, threshold, holds = _beside(number, summary)
-        quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
-        add(number, holds, quantity=quantity, published=number.shown, ours=ours,
-            threshold=threshold)  # fmt: skip
+        if (number.setting == study.data_setting) == real:
+            quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
+            found = _beside(number, summary)
+            lines.append(_line(study, number, quantity, number.shown, *found))
     for claim in study.claims:
         ours, holds = claim.check(summary)
-        add(claim, holds if n >= claim.fewest else None, quantity=claim.text, published=claim.by,
-            ours=ours, threshold=claim.threshold)  # fmt: skip
-    return lines
+        holds = holds if n >= claim.fewest else None
+        lines.append(_line(study, claim, claim.text, claim.by, ours, claim.threshold, holds))
+    table: pd.DataFrame = pd.DataFrame(lines, columns=LINE)
+    return table
 
 
-def _verdict(holds: bool | None, experiment: str) -> str:
+def _line(
+    study: Study,
+    of: Published | Claim,
+    quantity: str,
+    published: str,
+    ours: str,
+    threshold: str,
+    holds: bool | None,
+) -> tuple[str, ...]:
     agrees, tried, unexplained, no_evidence = VERDICTS
-    if holds is None:
-        return no_evidence
-    return agrees if holds else tried if experiment else unexplained
+    verdict = agrees if holds else tried if of.experiment else unexplained
+    verdict = no_evidence if holds is None else verdict
+    why = "; ".join(filter(None, (of.note, of.experiment)))
+    return study.name, quantity, published, ours, threshold, verdict, why
 
 
 def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool | None]:
@@ -416,63 +376,54 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
 
 def made_with(results: Sequence[StudyResult]) -> str:
     """Version, engine and seed of several results, in words."""
-    first = results[0].header
-    for result in results:
-        for name in ("pyhybrid", "seed"):
-            if result.header[name] != first[name]:
-                raise InvalidInput(
-                    f"studies must agree in {name}: {result.study} has {result.header[name]}, "
-                    f"{results[0].study} {first[name]}"
-                )
-    engines = sorted({result.header["options"]["engine"] for result in results})
-    return f"pyhybrid {first['pyhybrid']}, engine {', '.join(engines)}, seed {first['seed']}"
-
-
-def stacked(summaries: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Summaries of several studies in one table, with a column `study`."""
-    parts = [table.assign(study=name) for name, table in summaries.items()]
-    whole: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    whole.insert(0, "study", whole.pop("study"))
-    return whole
+    headers = [result.header for result in results]
+    for name in ("pyhybrid", "seed"):
+        values = sorted({str(header[name]) for header in headers})
+        if len(values) > 1:
+            raise InvalidInput(f"studies must agree in {name}: found {', '.join(values)}")
+    engines = ", ".join(sorted({header["options"]["engine"] for header in headers}))
+    return f"pyhybrid {headers[0]['pyhybrid']}, engine {engines}, seed {headers[0]['seed']}"
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than size "paper" makes."""
-    per_setting = summary.groupby("setting", sort=False)["n"].max()
-    numbers = sorted({int(n) for n in per_setting})
-    plural = "" if numbers == [1] else "s"
-    text = f"{' to '.join(map(str, sorted({numbers[0], numbers[-1]})))} database{plural}"
+    per_setting = summary.groupby("setting")["n"].max()
+    fewest, most = int(per_setting.min()), int(per_setting.max())
+    text = (
+        f"{fewest} to {number_of(most, 'database')}"
+        if fewest < most
+        else number_of(most, "database")
+    )
     if len(per_setting) > 1:
         text += f" of each of {len(per_setting)} kinds"
     paper = study.paper.replicates
-    return f"{text} (size 'paper' makes {paper})" if numbers[0] < paper else text
+    return f"{text} (size 'paper' makes {paper})" if fewest < paper else text
 
 
 def reproduction_page(
     studies: Mapping[str, Study], summaries: Mapping[str, pd.DataFrame], made_with: str
 ) -> str:
-    """The page as Markdown; `summaries` by name, ``"A, published"`` of its published program."""
-    run = {name: replace(studies[name.partition(",")[0]], name=name) for name in summaries}
-    lines = [line for name, study in run.items() for line in reproduce(study, summaries[name])]
+    """The page as Markdown; `summaries` by name."""
+    run = {name: studies[name] for name in summaries}
+    lines = pd.concat([reproduce(study, summaries[name]) for name, study in run.items()])
     parts = [(study, _sizes(study, summaries[name])) for name, study in run.items()]
     template = files("pyhybrid.studies").joinpath("reproduction.md.jinja").read_text("utf-8")
     page = environment(autoescape=False).from_string(template)
     return page.render(
-        made_with=made_with, lines=lines, parts=parts, verdicts=VERDICTS, fewest=FEWEST,
-        counts=_counts(lines),
+        made_with=made_with, lines=list(lines.itertuples()), parts=parts, verdicts=VERDICTS,
+        fewest=FEWEST, counts=_counts(lines),
     )  # fmt: skip
 
 
 _PAPERS = "ABCDEFGHI"
 
 
-def _counts(lines: Sequence[Reproduced]) -> dict[str, list[int]]:
+def _counts(lines: pd.DataFrame) -> dict[str, list[int]]:
     """Lines by verdict of each study, of A to I together, and of the others: J, whose lines are
     nearly half, and K and L, whose questions are ours."""
-    of_study: dict[str, list[int]] = {}
-    for name in dict.fromkeys(line.study for line in lines):
-        verdicts = [line.verdict for line in lines if line.study == name]
-        of_study[name] = [verdicts.count(verdict) for verdict in VERDICTS]
-    last = {name: of_study.pop(name) for name in list(of_study) if name[0] not in _PAPERS}
-    together = [sum(column) for column in zip(*of_study.values(), strict=True)]
-    return of_study | ({"A to I": together} if of_study else {}) | last
+    counts = pd.crosstab(lines["study"], lines["verdict"]).reindex(columns=VERDICTS, fill_value=0)
+    papers = counts[[name in _PAPERS for name in counts.index]]
+    if len(papers):
+        rest = counts.drop(papers.index)
+        counts = pd.concat([papers, papers.sum().to_frame("A to I").T, rest])
+    return {str(name): row.tolist() for name, row in counts.iterrows()}

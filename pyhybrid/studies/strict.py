@@ -33,7 +33,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.fitting.session import FitSession
+from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.measures.estimates import STATISTICS
 from pyhybrid.mechanisms import (
     Censored,
     GivenWeights,
@@ -49,49 +50,42 @@ from pyhybrid.studies.counts import LARGEST_SALARY, SURVEY, mixture_counts, surv
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
+    MAX_ECDF,
     NEARER,
+    ROW,
     Claim,
     Found,
     Measured,
     Size,
     Study,
-    all_hold,
-    bound_row,
     claim,
-    falls,
-    fitted,
     in_each_setting,
     listed,
     mean_of,
-    means_of,
+    nearer,
     one_set,
     published_in,
+    records_at_cap,
     row_of,
+    rows_of_sets,
     session_over,
+    together,
     utility_rows,
 )
 
 Mechanisms = dict[str, PseudoPosteriorMechanism]
 
 EPSILONS = (5, 4, 3)
-_APART = "max-ECDF"
 
 # --- F: Beta(0.5, 3) ------------------------------------------------------------------------------
 
 _F, _MET = "n = 2000", "records at the cap"
-_MANY_DRAWS = (
-    "a count over all draws rises with their number, 4,000 here, not printed there: of every "
-    "fourth five of the six censored counts come within two errors, and Censor_uw at 5 falls below "
-    "by three"
-)
-_REWEIGHTED = "re-weighted weights, of which [C25] has no word: plain ones give 11, 78 and 436"
-_DATABASES = 100  # of the paper's study F
-# Means over 100 databases, with their deviation, the smallest and the largest count.
+# Deviation among 100 databases, the smallest and the largest count [C25] table 1, by epsilon.
 _COUNTS = {
-    "Weighted-e": {5: (29, 48.8, 0, 166), 4: (195, 103.48, 0, 364), 3: (573, 60.62, 400, 684)},
-    "Censor_uw": {5: (247, 17.44, 196, 296), 4: (419, 26.73, 340, 481), 3: (809, 32.85, 737, 888)},
-    "Censor_w": {5: (110, 129.59, 0, 341), 4: (408, 92.56, 0, 549), 3: (741, 35.66, 655, 831)},
-}  # fmt: skip
+    "Weighted-e": {5: (48.8, 0, 166), 4: (103.48, 0, 364), 3: (60.62, 400, 684)},
+    "Censor_uw": {5: (17.44, 196, 296), 4: (26.73, 340, 481), 3: (32.85, 737, 888)},
+    "Censor_w": {5: (129.59, 0, 341), 4: (92.56, 0, 549), 3: (35.66, 655, 831)},
+}
 _SCALED = {"Weighted-e": 91, "Censor_w": 144}  # at 4, down-scaled [C25] sec. 4.4
 _SCALES = (0.925, 0.8)
 _BINS = 20  # of the perturbed histogram; [C25] prints no number
@@ -150,15 +144,12 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         scaled = _down_scaled(session, epsilon, scale)
         mechanisms |= {_scaled_label(name, epsilon, scale): one for name, one in scaled.items()}
     mechanisms[_WEIGHTED_SCALED] = LipschitzWeighted(model, scale=0.8, accounting=ACCOUNTING)
-    rows = utility_rows("data", data["y"], data["y"])
-    for label, mechanism in mechanisms.items():
-        fit = fitted(mechanism, session)
-        rows.append(bound_row(label, fit))
-        if " at " in label:
-            # The riskiest record has weight 0 by the Lipschitz map already.
-            met = (fit.alpha == 0).sum() - 1 if fit.censored is None else fit.censored.sum()
-            rows.append(Measured(label, _MET, float(met)))
-        rows += utility_rows(label, data["y"], one_set(mechanism, session, fit)["y"])
+
+    def of_fit(label: str, fit: PosteriorFit) -> list[Measured]:
+        met = [Measured(label, _MET, records_at_cap(fit))] if " at " in label else []
+        return [Measured(label, BOUND, fit.bounds.overall), *met]
+
+    rows = rows_of_sets(mechanisms, session, data["y"], of_fit)
     for epsilon in EPSILONS:
         drawn = histogram_draws(data["y"], epsilon, streams.generator(f"PH {epsilon}"))
         rows += utility_rows(f"PH at {epsilon}", data["y"], drawn)
@@ -183,6 +174,18 @@ def histogram_draws(
     return pd.Series(lower + (upper - lower) * at)
 
 
+def _counted(summary: pd.DataFrame) -> pd.DataFrame:
+    """Rows of records at the cap by mechanism and epsilon, with the printed numbers of table 1."""
+    rows = {}
+    for name, by_epsilon in _COUNTS.items():
+        for epsilon, (deviation, low, high) in by_epsilon.items():
+            label = f"{name} at {epsilon}"
+            printed = {"deviation": deviation, "low": low, "high": high}
+            rows[label] = pd.concat([row_of(summary, _F, label, _MET), pd.Series(printed)])
+    table: pd.DataFrame = pd.DataFrame(rows).T.drop(columns=[*ROW], errors="ignore").astype(float)
+    return table
+
+
 @claim(
     "the counts' deviations are the published ones",
     "all ratios 0.75 to 1.33",
@@ -190,13 +193,9 @@ def histogram_draws(
     "404: a database or two without any record at the cap make the difference",
 )
 def _of_published_spread(summary: pd.DataFrame) -> Found:
-    """Deviations of the counts over the published ones."""
-    ratios = {}
-    for name, by_epsilon in _COUNTS.items():
-        for epsilon, (_, deviation, *_) in by_epsilon.items():
-            row = row_of(summary, _F, f"{name} at {epsilon}", _MET)
-            ratios[f"{name} at {epsilon}"] = row["mc_error"] * row["n"] ** 0.5 / deviation
-    return listed(ratios), all(0.75 < ratio < 4 / 3 for ratio in ratios.values())
+    rows = _counted(summary)
+    ratios = rows["mc_error"] * rows["n"] ** 0.5 / rows["deviation"]
+    return listed(ratios), bool(ratios.between(0.75, 4 / 3, inclusive="neither").all())
 
 
 @claim("Weighted-e exceeds its target at 3 in some databases (fig. 2)", "largest of all above M")
@@ -210,13 +209,10 @@ def _above_the_target(summary: pd.DataFrame) -> Found:
     "each within 2 of the printed deviations",
 )
 def _of_published_range(summary: pd.DataFrame) -> Found:
-    off = {}
-    for name, by_epsilon in _COUNTS.items():
-        for epsilon, (_, deviation, low, high) in by_epsilon.items():
-            row = row_of(summary, _F, f"{name} at {epsilon}", _MET)
-            ends = abs(row["lowest"] - low), abs(row["highest"] - high)
-            off[f"{name} at {epsilon}"] = max(ends) / deviation
-    return f"farther end, in deviations: {listed(off)}", max(off.values()) < 2
+    rows = _counted(summary)
+    ends = [(rows["lowest"] - rows["low"]).abs(), (rows["highest"] - rows["high"]).abs()]
+    off = pd.concat(ends, axis=1).max(axis=1) / rows["deviation"]
+    return f"farther end, in deviations: {listed(off)}", bool((off < 2).all())
 
 
 @claim(
@@ -226,7 +222,6 @@ def _of_published_range(summary: pd.DataFrame) -> Found:
     "(34, 247), do not bring both counts there, either",
 )
 def _one_scale(summary: pd.DataFrame) -> Found:
-    """One scale that brings both counts at 4 to the published ones."""
     shown, holds = [], []
     for scale in _SCALES:
         counts = {n: mean_of(summary, _F, _scaled_label(n, 4, scale), _MET) for n in _SCALED}
@@ -238,22 +233,22 @@ def _one_scale(summary: pd.DataFrame) -> Found:
 _WITH_TARGET = ("Censor_w", "Censor_uw", "Weighted-e")
 
 
-def _distances(summary: pd.DataFrame, names: Sequence[str]) -> dict[int, dict[str, float]]:
-    """max-ECDF of synthesizers by epsilon."""
-    return {e: {n: mean_of(summary, _F, f"{n} at {e}", _APART) for n in names} for e in EPSILONS}
+def _distances(summary: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """max-ECDF by epsilon (rows) and synthesizer."""
+    rows = {e: {n: mean_of(summary, _F, f"{n} at {e}", MAX_ECDF) for n in names} for e in EPSILONS}
+    table: pd.DataFrame = pd.DataFrame(rows).T
+    return table
 
 
-def _each_epsilon(distances: Mapping[int, Mapping[str, float]]) -> str:
-    return "max-ECDF at " + "; ".join(f"{e}: {listed(by, '.3f')}" for e, by in distances.items())
+def _at_each_epsilon(distances: pd.DataFrame) -> str:
+    shown = (f"{epsilon}: {listed(by, '.3f')}" for epsilon, by in distances.iterrows())
+    return f"max-ECDF at {'; '.join(shown)}"
 
 
 @claim("Censor_w has the lowest max-ECDF of those with a target", "lowest mean at each epsilon")
 def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
-    """Censor_w nearer to the data than Censor_uw and Weighted-e, at every epsilon."""
-    distances = _distances(summary, _WITH_TARGET)
-    return _each_epsilon(distances), all(
-        by["Censor_w"] == min(by.values()) for by in distances.values()
-    )
+    by = _distances(summary, *_WITH_TARGET)
+    return _at_each_epsilon(by), bool((by["Censor_w"] == by.min(axis=1)).all())
 
 
 @claim(
@@ -263,11 +258,9 @@ def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
     "larger than Weighted's",
 )
 def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
-    """Weighted, which has no target, nearest to the data of all."""
-    weighted = mean_of(summary, _F, "Weighted", _APART)
-    distances = _distances(summary, (*_WITH_TARGET, "PH"))
-    holds = all(weighted < min(by.values()) for by in distances.values())
-    return f"Weighted {weighted:.3f}; {_each_epsilon(distances)}", holds
+    weighted = mean_of(summary, _F, "Weighted", MAX_ECDF)
+    by = _distances(summary, *_WITH_TARGET, "PH")
+    return f"Weighted {weighted:.3f}; {_at_each_epsilon(by)}", bool((weighted < by).all(axis=None))
 
 
 @claim(
@@ -276,37 +269,27 @@ def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
     experiment="20 bins; so it is with none of 10 (0.16 at each epsilon), 50 (0.07) and 100 (0.05)",
 )
 def _histogram_is_worst(summary: pd.DataFrame) -> Found:
-    """PH farther from the data than two of the three with a target, at every epsilon."""
-    distances = _distances(summary, (*_WITH_TARGET, "PH"))
-    worse = [sum(by["PH"] > by[n] for n in _WITH_TARGET) >= 2 for by in distances.values()]
-    return _each_epsilon(distances), all(worse)
+    by = _distances(summary, *_WITH_TARGET, "PH")
+    larger = by[[*_WITH_TARGET]].lt(by["PH"], axis=0).sum(axis=1)
+    return _at_each_epsilon(by), bool((larger >= 2).all())
 
 
 @claim("Weighted has the nearest median, then Censor_w (fig. 5)", f"{NEARER} than others at 5")
 def _closest_medians(summary: pd.DataFrame) -> Found:
-    """Weighted's median nearest to the data's of all, then that of Censor_w at 5."""
-    names = ("Weighted", "Censor_w at 5", "Censor_uw at 5", "Weighted-e at 5", "PH at 5")
-    of_data = mean_of(summary, _F, "data", "median")
-    rows = [row_of(summary, _F, name, "median") for name in names]
-    shown = {name: abs(row["mean"] - of_data) for name, row in zip(names, rows, strict=True)}
-    ahead = [falls(other, rows[0], to=of_data) for other in rows[1:]]
-    ahead += [falls(other, rows[1], to=of_data) for other in rows[2:]]
-    return f"distance from the data's: {listed(shown, '.4f')}", all_hold(ahead)
+    first, second, *others = ("Weighted", *(f"{name} at 5" for name in (*_WITH_TARGET, "PH")))
+    return together(
+        nearer(summary, _F, better, worse, "median", to_data=True)
+        for better, worse in ((first, (second, *others)), (second, others))
+    )
 
 
 def _scaled(name: str, quantity: str) -> Callable[[pd.DataFrame], Found]:
     """Whether weights 0.8 times as large bring a quantity at 3 nearer the data's."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        weighted = name == "Weighted"
-        after = _WEIGHTED_SCALED if weighted else _scaled_label(name, 3, 0.8)
-        labels = name if weighted else f"{name} at 3", after
-        rows = [row_of(summary, _F, label, quantity) for label in labels]
-        of_data = mean_of(summary, _F, "data", quantity)
-        shown = " to ".join(f"{r['mean']:.4f} ± {r['mc_error']:.1g} ({r['n']})" for r in rows)
-        return f"{shown}, the data {of_data:.4f}", falls(rows[0], rows[1], to=of_data)
-
-    return check
+    before = f"{name} at 3"
+    after = _scaled_label(name, 3, 0.8)
+    if name == "Weighted":
+        before, after = name, _WEIGHTED_SCALED
+    return lambda summary: nearer(summary, _F, after, [before], quantity, to_data=True)
 
 
 def _scaled_bounds(spread: bool) -> Callable[[pd.DataFrame], Found]:
@@ -412,30 +395,7 @@ _REPORTED = "salary of table 2's quantiles, rounded and with zeros"
 _ZEROS = 0.1
 _MEDIAN, _Q15, _Q90 = 80_000.0, 51_000.0, 150_000.0
 """Of the survey's salaries, in dollars [C25] table 2."""
-# Bounds of the censored mechanisms are M by construction: no evidence, and not listed.
-_OF_SALARIES: dict[str, dict[str, float]] = {
-    BOUND: {"Weighted": 2.62, "Weighted-e": 2.61},
-    _APART: {
-        "Weighted": 0.0656, "Weighted-e": 0.1020, "Censor_w": 0.0968, "Censor_uw": 0.1350,
-        "PH": 0.1310,
-    },
-    "avg-ECDF": {
-        "Weighted": 0.0011, "Weighted-e": 0.0025, "Censor_w": 0.0026, "Censor_uw": 0.0039,
-        "PH": 0.0057,
-    },
-}  # fmt: skip
-_TABLE_2 = {  # of the data, then of one synthetic set each, in dollars
-    "mean": (91019, {"Weighted": 92994, "Weighted-e": 89525, "Censor_w": 88581,
-                     "Censor_uw": 88840, "PH": 93654}),
-    "median": (80000, {"Weighted": 80135, "Weighted-e": 76451, "Censor_w": 75642,
-                       "Censor_uw": 75211, "PH": 91180}),
-    "q15": (51000, {"Weighted": 44303, "Weighted-e": 40574, "Censor_w": 41142,
-                    "Censor_uw": 38107, "PH": 30108}),
-    "q90": (150000, {"Weighted": 162351, "Weighted-e": 158037, "Censor_w": 158426,
-                     "Censor_uw": 162686, "PH": 163872}),
-}  # fmt: skip
 _RATIO = "over the data's"
-_TRIED = "the margin of table 2, rounding and zeros, each by itself, bring distances nearer"
 _AGES = ("18-24", "25-29", "30-34", "35-39", "40-44", "45-49", "50-54", "55-64", "65+")
 _BY_AGE = np.array([-0.6, -0.3, -0.1, 0.0, 0.1, 0.15, 0.15, 0.1, -0.1])
 
@@ -498,8 +458,8 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     real = {row.quantity: row.value for row in rows}
     sets = {"PH": histogram_draws(data["salary"], 5, streams.generator("PH"))}
     for name, mechanism in mechanisms.items():
-        fit = fitted(mechanism, session)
-        rows.append(bound_row(name, fit))
+        fit = mechanism.fit(session).fit
+        rows.append(Measured(name, BOUND, fit.bounds.overall))
         sets[name] = one_set(mechanism, session, fit)["salary"]
     for name, values in sets.items():
         of_set = utility_rows(name, data["salary"], values)
@@ -507,7 +467,7 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         rows += [
             Measured(name, f"{row.quantity} {_RATIO}", row.value / real[row.quantity])
             for row in of_set
-            if row.quantity in _TABLE_2
+            if row.quantity in STATISTICS
         ]
     return rows
 
@@ -520,12 +480,10 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 )
 @in_each_setting
 def _order_of_distances(summary: pd.DataFrame, setting: str) -> Found:
-    """Best to worst of the published max-ECDF, over the model-based mechanisms."""
-    published = {name: value for name, value in _OF_SALARIES[_APART].items() if name != "PH"}
-    order = sorted(published, key=lambda name: published[name])
-    rows = [row_of(summary, setting, name, _APART) for name in order]
-    shown = listed(means_of(summary, setting, order, _APART), ".3f")
-    return shown, all_hold([falls(worse, better) for better, worse in pairwise(rows)])
+    order = ("Weighted", "Censor_w", "Weighted-e", "Censor_uw")
+    return together(
+        nearer(summary, setting, better, [worse], MAX_ECDF) for better, worse in pairwise(order)
+    )
 
 
 STUDY_G = Study(
@@ -534,15 +492,12 @@ STUDY_G = Study(
     source="[C25] sec. 5",
     settings=(_SMOOTH, _REPORTED),
     measure=measure_g,
-    takes_data=True,
     data_setting=SURVEY,
     read_data=survey_salaries,
     quick=Size(replicates=2, options={"records": 1000, "warmup": 400, "draws": 400}),
     paper=Size(replicates=20, options={"records": 1000}),
     published=published_in("G"),
-    claims=(
-        _order_of_distances,
-    ),
+    claims=(_order_of_distances,),
 )  # fmt: skip
 
 # --- H: posteriors, and the risk-utility curve ----------------------------------------------------
@@ -568,7 +523,7 @@ def measure_h(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         Measured("prior", "standard deviation of phi", float(np.sqrt(1 / 12))),
     ]
     for name, mechanism in mechanisms.items():
-        phi = fitted(mechanism, session).draws.flat("phi")
+        phi = mechanism.fit(session).fit.draws.flat("phi")
         rows.append(Measured(name, "mean of phi", float(phi.mean())))
         rows.append(Measured(name, "standard deviation of phi", float(phi.std())))
     return rows
@@ -590,7 +545,7 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     rows = []
     for _, row in table.iterrows():
         scale = "" if row["mechanism"] == "Unweighted" else f" at scale {row['scale']:g}"
-        for column, name in (("lipschitz_bound", BOUND), ("max_ecdf", _APART)):
+        for column, name in (("lipschitz_bound", BOUND), ("max_ecdf", MAX_ECDF)):
             rows.append(Measured(f"{row['mechanism']}{scale}", name, float(row[column])))
     return rows
 
@@ -601,8 +556,7 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     note="at epsilon 5; the picture in the paper has no numbers",
 )
 def _distorted(summary: pd.DataFrame) -> Found:
-    """Centers and deviations of the posteriors of phi: those of the censored one against the plain
-    one's, by 2 standard errors, as if from different databases."""
+    """By 2 standard errors, as if from different databases."""
     shown, moved = [], []
     for what in ("mean", "standard deviation"):
         plain, censored = (
@@ -621,7 +575,7 @@ def _distorted(summary: pd.DataFrame) -> Found:
     note="of counts; of real income in the paper",
 )
 def _vector_beats_scalar(summary: pd.DataFrame) -> Found:
-    rows = summary[(summary["setting"] == _CURVE) & (summary["quantity"] == _APART)]
+    rows = summary[(summary["setting"] == _CURVE) & (summary["quantity"] == MAX_ECDF)]
     means = {
         kind: float(rows.loc[rows["synthesizer"].str.startswith(kind), "mean"].mean())
         for kind in ("LW", "SW")
@@ -637,8 +591,5 @@ STUDY_H = Study(
     measure=measure_h,
     quick=Size(replicates=2, options={"scales": [1.0, 0.7]}),
     paper=Size(replicates=20, options={"scales": [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]}),
-    claims=(
-        _distorted,
-        _vector_beats_scalar,
-    ),
+    claims=(_distorted, _vector_beats_scalar),
 )  # fmt: skip

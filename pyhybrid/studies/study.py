@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -23,15 +23,16 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.comparing.curve import sets_without_charge
 
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
 ROW = ("setting", "synthesizer", "quantity")
-BOUND = "Lipschitz bound"
-"""Name of a quantity."""
+BOUND, MAX_ECDF = "Lipschitz bound", "max-ECDF"
+"""Names of quantities."""
 NEARER = "nearer by more than 2 standard errors"
-"""Threshold of `falls`, in words."""
+"""Threshold of `nearer`, in words."""
 FEWEST = 10
 """Databases that a verdict needs."""
 Found = tuple[str, bool | None]
@@ -124,11 +125,11 @@ class Study:
     measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     quick: Size
     paper: Size
-    takes_data: bool = False  # can be run on a file of real records, `options["data"]`
+    read_data: Callable[[str | os.PathLike[str]], Any] | None = (
+        None  # of real ones, if it takes any
+    )
     data_setting: str = ""  # the one that is then run in the place of all others
     needs_data: str = ""  # the file that it cannot be run without, and where it is
-    read_data: Callable[[str | os.PathLike[str]], Any] | None = None  # before anything is run
-    takes_program: bool = False  # has a published program, `options["program"]`
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
 
@@ -165,7 +166,7 @@ def means_of(
     return {name: mean_of(summary, setting, name, quantity) for name in synthesizers}
 
 
-def listed(values: Mapping[Any, float], form: str = ".2f") -> str:
+def listed(values: Mapping[Any, float] | pd.Series, form: str = ".2f") -> str:
     """Names with their values, in words."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
@@ -179,11 +180,38 @@ def falls(before: pd.Series, after: pd.Series, to: float = 0.0) -> bool | None:
     return None if few or not abs(change) > 2 * error else bool(change < 0)
 
 
-def all_hold(parts: Sequence[bool | None]) -> bool | None:
+def nearer(
+    summary: pd.DataFrame,
+    setting: str,
+    better: str,
+    worse: Iterable[str],
+    quantity: str,
+    *,
+    to_data: bool = False,
+) -> Found:
+    """Whether a mean of `better` is nearer than those of all `worse` to 0, or to the data's."""
+    target = means_of(summary, setting, [DATA] if to_data else [], quantity)
+    rows = {name: row_of(summary, setting, name, quantity) for name in (better, *worse)}
+    center = target.get(DATA, 0.0)
+    shown = listed({**target, **{name: row["mean"] for name, row in rows.items()}}, ".4g")
+    few = min(row["n"] for row in rows.values())
+    shown += f" ({few:.0f} databases)" if few < FEWEST else ""
+    parts = [falls(row, rows[better], to=center) for name, row in rows.items() if name != better]
+    return f"{quantity}: {shown}", all_hold(parts)
+
+
+def all_hold(parts: Iterable[bool | None]) -> bool | None:
     """False if one is, else None if one is or there is none."""
+    parts = list(parts)
     if False in parts:
         return False
     return None if None in parts or not parts else True
+
+
+def together(found: Iterable[Found]) -> Found:
+    """Several findings as one, which holds if all do."""
+    texts, parts = zip(*found, strict=True)
+    return "; ".join(texts), all_hold(parts)
 
 
 def too_few(summary: pd.DataFrame, setting: str) -> str:
@@ -214,11 +242,6 @@ def in_each_setting(
 # --- Measures -------------------------------------------------------------------------------------
 
 
-def program_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Setting of the model for the program that the study is run with."""
-    return {"program": options["program"]} if "program" in options else {}
-
-
 def sampler_of(options: Mapping[str, Any]) -> SamplerSettings:
     """Chains, on one core unless told."""
     return SamplerSettings(
@@ -246,11 +269,6 @@ def session_over(
     )
 
 
-def fitted(mechanism: PseudoPosteriorMechanism, session: FitSession) -> PosteriorFit:
-    """The fit that `mechanism` would release from."""
-    return mechanism.fit(session).fit
-
-
 def one_set(
     mechanism: PseudoPosteriorMechanism, session: FitSession, fit: PosteriorFit
 ) -> pd.DataFrame:
@@ -259,9 +277,24 @@ def one_set(
     return sets_without_charge(session, mechanism, fit, 1)[0]
 
 
-def bound_row(synthesizer: str, fit: PosteriorFit) -> Measured:
-    """The Lipschitz bound of a fit, nats."""
-    return Measured(synthesizer, BOUND, fit.bounds.overall)
+def rows_of_sets(
+    mechanisms: Mapping[str, PseudoPosteriorMechanism],
+    session: FitSession,
+    data: pd.Series,
+    of_fit: Callable[[str, PosteriorFit], list[Measured]],
+) -> list[Measured]:
+    """Utility of the data and of one set by each mechanism, after numbers of its fit."""
+    rows = utility_rows(DATA, data, data)
+    for name, mechanism in mechanisms.items():
+        fit = mechanism.fit(session).fit
+        drawn = one_set(mechanism, session, fit)[data.name]
+        rows += [*of_fit(name, fit), *utility_rows(name, data, drawn)]
+    return rows
+
+
+def records_at_cap(fit: PosteriorFit) -> float:
+    """Of a truncation, those of weight 0 but the riskiest, which has it by the Lipschitz map."""
+    return float((fit.alpha == 0).sum() - 1 if fit.censored is None else fit.censored.sum())
 
 
 def estimand_rows(synthesizer: str, values: FloatArray) -> list[Measured]:

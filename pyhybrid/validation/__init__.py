@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,15 @@ from pyhybrid.validation.posterior import (
 )
 from pyhybrid.validation.published import (
     SETTINGS,
+    SUPPLEMENT,
+    PrintedEngine,
     Side,
     compare_sides,
-    log_lik_matrix,
     published_rows,
-    side_of,
-    study_cases,
-)
-from pyhybrid.validation.supplement import (
-    PrintedEngine,
-    check_script,
     read_printed,
     script_rows,
+    side_of,
+    study_cases,
 )
 
 __all__ = ["Validation", "validate", "validate_published", "validate_supplement"]
@@ -121,46 +119,45 @@ def validate(
     check_choice(engine, "engine", _ENGINES)
     source = streams(seed)
     table, model = _table_and_model(data, model, source)
-    if isinstance(model, StanModel):
+    bound: Any = model.bind(table)
+    if isinstance(model, StanModel) or bound.blocks:
         raise InvalidInput(
-            "model must be built in to be held against R: the log-likelihood of a StanModel is "
-            "written in its own program only"
+            "model must be built in, without zeros=, codes= and missing=, to be held against R"
         )
-    bound = model.bind(table)
-    if bound.blocks:
-        raise InvalidInput("model must be without zeros=, codes= and missing= to be held against R")
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()
     rows = [*table_rows(bound), *array_rows(source.generator("array functions"))]
-    found = [(rows, []), *_same_draws(bound, engines, source, progress)]
-    sides: list[Side] = []
-    for engine_of_side in engines if len(engines) > 1 else ():
-        sides.append(
-            side_of(
-                bound,
-                engine=engine_of_side,
-                source=source,
-                settings=settings,
-                progress=progress,
-                rule=ConvergenceRule(),
-                alpha=sides[0].fits[1].alpha if sides else None,
+    draws, sides = list[Draws](), list[Side]()
+    data_of_stan = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    for runner in engines:  # writes its log_lik once, for a few draws
+        draws.append(
+            runner.sample(
+                bound.program,
+                data_of_stan,
+                seed=source.engine_seed("same draws"),
+                settings=short_settings(int(data_of_stan["n"])),
+                progress=progress and partial(progress, f"log_lik by {runner.name}"),
             )
         )
-    means = [  # unweighted, and under weights that are the same for all engines
-        row
-        for k, name in enumerate(("unweighted", "weighted"))
-        for side in sides[:-1]
-        for row in mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
-    ]
-    found.append((means, _draws_of(sides)))
+        rows += same_draws_rows(bound, draws[-1], source.generator("loop"))
+    how: Any = {"source": source, "settings": settings, "progress": progress}
+    for runner in engines if len(engines) > 1 else ():
+        alpha = sides[0].fits[1].alpha if sides else None  # the same weights for all engines
+        side = side_of(bound, engine=runner, rule=ConvergenceRule(), alpha=alpha, **how)
+        sides.append(side)
+    for k, name in enumerate(("unweighted", "weighted")):
+        for side in sides[:-1]:
+            rows += mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
+    draws += _draws_of(sides)
     said = {
         **{name: str(value) for name, value in model.describe().items()},
         "table": "generated table" if data is None else "the user's own table",
         "records": str(bound.n),
         "columns": str(table.shape[1]),
     }
-    return _result(found, said, settings, source, own_data=data is not None, left_out=left_out)
+    own = data is not None
+    return _result(rows, draws, said, settings, source, own_data=own, left_out=left_out)
 
 
 @bar_in_notebooks
@@ -203,17 +200,15 @@ def validate_published(
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
     engines, left_out = _engines(engine, quick=quick, against_r=False)
-    found = [
-        (rows, _draws_of(sides))
-        for rows, sides in published_rows(cases, engines, source, settings, progress)
-    ]
+    rows, sides = published_rows(cases, engines, source, settings, progress)
     said = {
         "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
         "records": str(records),
     }
     return _result(
-        found, said, settings or SETTINGS, source, own_data=income is not None, left_out=left_out
-    )
+        rows, _draws_of(sides), said, settings or SETTINGS, source,
+        own_data=income is not None, left_out=left_out,
+    )  # fmt: skip
 
 
 @bar_in_notebooks
@@ -253,7 +248,11 @@ def validate_supplement(
         If a file is missing, the script makes none of the known numbers, or the program has the
         data of none that the papers print.
     """
-    path, source = check_script(script), streams(seed)
+    path, source = Path(script), streams(seed)
+    if not path.is_file():
+        raise InvalidInput(
+            f"supplement must be your copy of the printed R script: {path} is no file"
+        )
     printed = None if program is None else read_printed(program)
     start_r()
     cases = study_cases(source.generator("data of studies"))
@@ -262,7 +261,7 @@ def validate_supplement(
     run: Any = {"source": source, "settings": settings, "progress": progress}
     model, table = cases[name]
     ours = side_of(model.bind(table), engine=runner, **run)
-    rows = [*script_rows(path, log_lik_matrix(ours.session.bound.log_lik(ours.fits[0].draws)))]
+    rows = [*script_rows(path, ours.log_liks[0])]
     sides = [ours]
     if printed is not None:
         theirs = side_of(
@@ -270,12 +269,14 @@ def validate_supplement(
             engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
             **run,
         )  # fmt: skip
-        rows += compare_sides(f"supplement: program {name} by {runner.name}", theirs, ours, source)
+        rows += compare_sides(
+            f"{SUPPLEMENT}: program {name} by {runner.name}", theirs, ours, source
+        )
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
         sides.append(theirs)
     said = {"table": "RAND visits", "records": str(ours.session.bound.n)}
-    return _result([(rows, _draws_of(sides))], said, settings or SETTINGS, source)
+    return _result(rows, _draws_of(sides), said, settings or SETTINGS, source)
 
 
 def _draws_of(sides: Sequence[Side]) -> list[Draws]:
@@ -283,16 +284,17 @@ def _draws_of(sides: Sequence[Side]) -> list[Draws]:
 
 
 def _result(
-    found: Sequence[tuple[Sequence[Row], Sequence[Draws]]],
+    rows: Sequence[Row],
+    draws: Sequence[Draws],
     said: Mapping[str, str],
     sampler: SamplerSettings,
     source: Streams,
     **more: Any,
 ) -> Validation:
     """Rows, and what is needed to repeat the fits that they were computed from."""
-    fits = [draws.provenance for _, of_rows in found for draws in of_rows]
+    fits = [of_fit.provenance for of_fit in draws]
     return Validation(
-        rows=tuple(row for rows, _ in found for row in rows),
+        rows=tuple(rows),
         versions=_versions(),
         programs={f"stan/{fit.program}.stan": fit.program_sha256 for fit in fits},
         settings={
@@ -313,83 +315,50 @@ def _engines(
 ) -> tuple[tuple[Engine, ...], tuple[str, ...]]:
     """Engines that take part, Python's first and rstan last, and why others do not; raises
     EngineUnavailable where none of Python's can run, or rstan, which all are held `against`."""
-    left_out = []
-    if engine == "all":
-        asked = [engine_by_name(name) for name in _IN_PYTHON]
-        engines = [one for one in asked if one.status().available]
-        left_out = [f"{one.name}: {one.status().cause}" for one in asked if one not in engines]
-        if not engines:
-            raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
-    else:
-        engines = [resolve_engine(engine)]
+    names = [*_IN_PYTHON] if engine == "all" else [resolve_engine(engine).name]
+    if not quick and (against_r or engine == "all"):
+        names.append("rstan")
+    asked = [engine_by_name(name) for name in names]
+    engines = tuple(one for one in asked if one.status().available)
+    missing = {one.name: one.status() for one in asked if one not in engines}
+    left_out = [f"{name}: {status.cause}" for name, status in missing.items()]
+    if not engines or engines[0].name == "rstan":
+        raise EngineUnavailable(f"no engine of Python's can run here: {'; '.join(left_out)}")
+    if against_r and "rstan" in missing:
+        remedy = f"{missing['rstan'].remedy}; quick=True compares all that needs no rstan"
+        raise EngineUnavailable(f"{missing['rstan'].cause}; {remedy}")
+    if engine != "all":
         left_out.append(f"other engines: engine is {engine}")
     if quick:
-        return tuple(engines), (*left_out, "rstan: a quick comparison leaves it out")
-    if against_r:
-        try:
-            engines.append(resolve_engine("rstan"))
-        except EngineUnavailable as error:
-            raise EngineUnavailable(
-                f"{error}; quick=True compares all that needs no rstan"
-            ) from None
-    elif engine == "all":
-        rstan = engine_by_name("rstan").status()
-        engines += [engine_by_name("rstan")] if rstan.available else []
-        left_out += [] if rstan.available else [f"rstan: {rstan.cause}"]
-    return tuple(engines), tuple(left_out)
+        left_out.append("rstan: a quick comparison leaves it out")
+    return engines, tuple(left_out)
 
 
 def _table_and_model(
     data: pd.DataFrame | None, model: Model | str, source: Streams
 ) -> tuple[pd.DataFrame, Model]:
-    if data is None:
-        if not isinstance(model, str):
-            raise InvalidInput(
-                "a model with a formula needs the table it is for; without a table, give the name "
-                "of a model"
-            )
+    if data is None and isinstance(model, str):
         return generated_table(model, source.generator("generated table"))
-    if isinstance(model, str):
+    if data is None or isinstance(model, str):
         raise InvalidInput(
-            f"a table needs a model with a formula, such as ph.Poisson('visits ~ age'): found "
-            f"{model!r}"
+            "a table and a model with its formula, such as ph.Poisson('visits ~ age'), must be "
+            "given together; without a table, give the name of a model"
         )
     return data, model
-
-
-def _same_draws(
-    bound: Any, engines: Sequence[Engine], source: Streams, progress: FitProgress | None
-) -> Iterator[tuple[list[Row], list[Draws]]]:
-    """Every engine writes its log_lik once, for a few draws."""
-    data = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
-    for engine in engines:
-        draws = engine.sample(
-            bound.program,
-            data,
-            seed=source.engine_seed("same draws"),
-            settings=short_settings(int(data["n"])),
-            progress=progress and partial(progress, f"log_lik by {engine.name}"),
-        )
-        yield list(same_draws_rows(bound, draws, source.generator("loop"))), [draws]
 
 
 def _versions() -> dict[str, str]:
     """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
     versions = {"platform": platform.platform(), "Python": platform.python_version()}
     versions["pyhybrid"] = pyhybrid.__version__
-    versions.update((name, _version(name)) for name in _PACKAGES)
-    cmdstan = engine_by_name("cmdstan").status()
-    versions["CmdStan"] = cmdstan.version if cmdstan.available else "not found"
-    if not r_status().available:
-        return versions
-    in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
-    versions["R"] = f"{in_r['R']} ({in_r['platform']})"
-    versions.update((name, str(in_r[name]) or "not found") for name in _R_PACKAGES)
-    return versions
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not found"
+    for name in _PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = ""
+    versions["CmdStan"] = engine_by_name("cmdstan").status().version
+    if r_status().available:
+        in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))
+        versions["R"] = f"{in_r['R']} ({in_r['platform']})"
+        versions |= {name: str(in_r[name]) for name in _R_PACKAGES}
+    return {name: version or "not found" for name, version in versions.items()}

@@ -32,9 +32,6 @@ RELATIVE, ERRORS = "relative", "standard error"
 UNITS = {RELATIVE: "relative difference", ERRORS: "difference in Monte Carlo standard errors"}
 """The units of differences in words."""
 _FLOOR = 1e-3  # numbers below it are results of differences from 1: their error is absolute
-_COLUMNS = (
-    "part", "quantity", "python", "r", "difference", "tolerance", "unit", "numbers", "agrees",
-)  # fmt: skip
 _ABOUT = {
     "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does; "
     "columns in any order.",
@@ -192,29 +189,24 @@ class Validation:
     @property
     def table(self) -> pd.DataFrame:
         """The rows as a table."""
-        rows = [[getattr(row, name) for name in _COLUMNS] for row in self.rows]
-        table: pd.DataFrame = pd.DataFrame(rows, columns=list(_COLUMNS))
+        rows = [{**vars(row), "agrees": row.agrees} for row in self.rows]
+        table: pd.DataFrame = pd.DataFrame(rows).drop(columns="sides")
         return table
 
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
         lacking = ", ".join(cause.partition(":")[0] for cause in self.left_out)
         without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
-        sections = [
-            Section(
-                heading="Verdict",
-                paragraphs=[["", f"{self.verdict}."], *without, [_READING]],
-                bullets=[f"Disagrees: {row.quantity}" for row in self.disagreements],
-            )
-        ]
-        explained = set()
+        wrong = [f"Disagrees: {row.quantity}" for row in self.disagreements]
+        paragraphs: Any = [["", f"{self.verdict}."], *without, [_READING]]
+        sections = [Section(heading="Verdict", paragraphs=paragraphs, bullets=wrong)]
+        about = dict(_ABOUT)  # a kind is explained at its first part
         for part in dict.fromkeys(row.part for row in self.rows):
             kind = part.split(":")[0]
-            about = [] if kind in explained else [[_ABOUT[kind]]]
+            text = [[about.pop(kind)]] if kind in about else []
             table = _table([row for row in self.rows if row.part == part])
             heading = part[0].upper() + part[1:]
-            sections.append(Section(heading=heading, paragraphs=about, tables=[table]))
-            explained.add(kind)
+            sections.append(Section(heading=heading, paragraphs=text, tables=[table]))
         programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
         notes = {**programs, "notes": "; ".join(self.notes) or "none"}
         made_by = Table(

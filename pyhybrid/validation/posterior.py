@@ -146,7 +146,7 @@ def log_lik_tolerance(draws: Draws, bound: BoundModel) -> float:
 def mean_rows(
     bound: BoundModel, posterior: str, python: PosteriorFit, other: PosteriorFit
 ) -> Iterator[Row]:
-    """Posterior means of two fits, in Monte Carlo standard errors of their difference."""
+    """Posterior means of two fits."""
     engines = python.draws.provenance.engine, other.draws.provenance.engine
     sides = ("Python", "R") if engines[1] == "rstan" else engines
     part = f"{MEANS}: {posterior}, {' and '.join(engines)}"
@@ -174,7 +174,6 @@ def scalar_rows(
             difference=float(apart / error) if error > 0 else float(np.inf if apart else 0),
             tolerance=MONTE_CARLO,
             unit=ERRORS,
-            numbers=1,
             sides=sides,
         )
 

@@ -1,25 +1,32 @@
-"""The papers' own programs, by each engine at hand, beside ours: `validate_published`.
+"""The papers' own programs, and a supplement's script and program, beside ours.
 
-Both sample one posterior, on a part of the data of the studies. Compared are 2 Delta, means of
-parameters, of the ingredients of bounds and of predictions, in Monte Carlo standard errors, and the
-log_lik that the program writes at the same theta. 2 Delta is a maximum over draws: its error is
-that of the maxima of 20 blocks of draws.
+Both programs sample one posterior, on a part of the data of the studies. Compared are 2 Delta,
+means of parameters, of the ingredients of bounds and of predictions, in Monte Carlo standard
+errors, and the log_lik that the program writes at the same theta. 2 Delta is a maximum over draws:
+its error is that of the maxima of 20 blocks of draws.
+
+A supplement is read from the user's own copy: R sources its script as it is (`run_supplement` of
+the R package supplies what it leaves undefined) on log-likelihoods of a fit of ours, or on those
+that its program writes, which is run in the place of the one in stan/published.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import NotConverged, SamplingError
+from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams
-from pyhybrid.engines import ConvergenceRule, Engine, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings, StanProgram
+from pyhybrid.engines.programs import declared_names, modern_arrays
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.models import (
     Beta,
@@ -29,21 +36,29 @@ from pyhybrid.models import (
     NegativeBinomial,
     Poisson,
 )
+from pyhybrid.models.families.published import PUBLISHED
+from pyhybrid.privacy.bounds import lipschitz_bounds
 from pyhybrid.privacy.log_lik import LogLik
-from pyhybrid.privacy.weights import weights_from_lipschitz
+from pyhybrid.privacy.weights import lipschitz_weights, weights_from_lipschitz
+from pyhybrid.rbridge import call_r
 from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import ce_incomes, simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
-from pyhybrid.validation.comparison import ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 from pyhybrid.validation.posterior import ingredients, log_lik_tolerance, scalar_rows
 
-PART = "published program"
+PART, SUPPLEMENT = "published program", "supplement"
 RECORDS = 80
 SETTINGS = SamplerSettings(warmup=500, draws=1000, adapt_delta=0.95)
 _RULE = ConvergenceRule(rhat=1.05, ess_per_chain=20, divergent_share=0.1)
 _BLOCKS = 20
 _PREDICTED = 100  # draws of a chain that predictions are made from
-_SIDES = ("published", "ours")
+_SIDES, _PRINTED_SIDES = ("published", "ours"), ("printed", "ours")
+_SCRIPT_DRAWS = 200  # the script takes of order draws x records squared steps
+_SCRIPT_SETTINGS: tuple[dict[str, Any], ...] = (
+    {"draw_quantile": 1.0, "scale": 1.0, "shift": 0.0},
+    {"draw_quantile": 0.9, "scale": 0.8, "shift": 0.1},
+)
 
 
 def study_cases(
@@ -76,53 +91,14 @@ class Side:
     session: FitSession
     fits: tuple[PosteriorFit, PosteriorFit]
 
-    def scalars(self, fit: PosteriorFit, rng: np.random.Generator) -> dict[str, FloatArray]:
-        """Numbers of each draw whose means are compared, shape (chains, draws) each."""
-        bound: Any = self.session.bound
-        chains, length = fit.draws.divergent.shape
-
-        def predicted(draw: int) -> Any:
-            """One replicate: the printed program's own, or made of our draws."""
-            if "y_rep" in fit.draws.variables:
-                return bound.model.from_support(fit.draws.flat("y_rep")[draw], bound.decimals)
-            return bound.drawn(fit.draws, draw, rng, bound.design)
-
-        within = np.linspace(0, length - 1, min(_PREDICTED, length)).astype(int)
-        means = [
-            [np.asarray(predicted(chain * length + draw), np.float64).mean() for draw in within]
-            for chain in range(chains)
-        ]
-        return {**ingredients(bound, fit), "mean of predictions": np.array(means)}
+    @property
+    def log_liks(self) -> list[FloatArray]:
+        """Log-likelihoods of all records at all draws of each fit, (S, n)."""
+        return [_matrix(self.session.bound.log_lik(fit.draws)) for fit in self.fits]
 
 
-def published_rows(
-    cases: Mapping[str, tuple[Any, pd.DataFrame]],
-    engines: Sequence[Engine],
-    source: Streams,
-    settings: SamplerSettings | None,
-    progress: FitProgress | None,
-) -> Iterator[tuple[list[Row], list[Side]]]:
-    """Rows and what was run, of each program."""
-    for name, (model, table) in cases.items():
-        make = partial(side_of, source=source, settings=settings, progress=progress)
-        ours = make(model.bind(table), engine=engines[0])
-        rows, sides = [], [ours]
-        for engine in engines:
-            part = f"{PART}: {name} by {engine.name}"
-            try:
-                printed = make(
-                    replace(model, program="published").bind(table),
-                    engine=engine,
-                    alpha=ours.fits[1].alpha,
-                )
-            except (NotConverged, SamplingError) as error:
-                nan, what = float("nan"), "fits; the default program has the same posterior"
-                values = {"python": nan, "r": nan, "difference": float("inf")}
-                rows.append(_row(part, f"{what}: {error}", **values))
-                continue
-            rows += compare_sides(part, printed, ours, source)
-            sides.append(printed)
-        yield rows, sides
+def _matrix(log_lik: LogLik) -> FloatArray:
+    return np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
 
 
 def side_of(
@@ -152,47 +128,161 @@ def side_of(
     return Side(session=session, fits=(plain, session.fit(alpha, label="weighted fit")))
 
 
-def log_lik_matrix(log_lik: LogLik) -> FloatArray:
-    """Log-likelihood of all records at all draws, shape (S, n)."""
-    return np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
+def published_rows(
+    cases: Mapping[str, tuple[Any, pd.DataFrame]],
+    engines: Sequence[Engine],
+    source: Streams,
+    settings: SamplerSettings | None,
+    progress: FitProgress | None,
+) -> tuple[list[Row], list[Side]]:
+    """Rows of all programs, and what was run."""
+    rows, sides = list[Row](), list[Side]()
+    make = partial(side_of, source=source, settings=settings, progress=progress)
+    for name, (model, table) in cases.items():
+        ours = make(model.bind(table), engine=engines[0])
+        sides.append(ours)
+        bound = replace(model, program="published").bind(table)
+        for engine in engines:
+            part = f"{PART}: {name} by {engine.name}"
+            try:
+                printed = make(bound, engine=engine, alpha=ours.fits[1].alpha)
+            except (NotConverged, SamplingError) as error:
+                what = f"fits; the default program has the same posterior: {error}"
+                rows.append(_row(part, what, float("nan"), float("nan"), float("inf")))
+            else:
+                rows += compare_sides(part, printed, ours, source)
+                sides.append(printed)
+    return rows, sides
 
 
 def compare_sides(part: str, printed: Side, ours: Side, source: Streams) -> Iterator[Row]:
     """Rows of one program by one engine; 2 Delta first, as the papers charge it."""
     rng = source.generator(part)
     fits = list(zip(("unweighted", "weighted"), printed.fits, ours.fits, strict=True))
-    for name, one, two in fits:
-        yield _bound_row(part, f"2 Delta, {name}", printed, one, ours, two)
-    for name, one, two in fits:
-        pair = printed.scalars(one, rng), ours.scalars(two, rng)
+    for name, *both in fits:
+        maxima = [_largest(*side) for side in zip((printed, ours), both, strict=True)]
+        error = np.sqrt(sum(values.var(ddof=1) for values in maxima) / _BLOCKS)
+        apart = abs(maxima[0].mean() - maxima[1].mean()) / error
+        one, two = (2 * fit.bounds.overall for fit in both)
+        yield _row(part, f"2 Delta, {name}", one, two, apart)
+    for name, first, second in fits:
+        pair = _scalars(printed, first, rng), _scalars(ours, second, rng)
         yield from scalar_rows(part, *pair, sides=_SIDES, of=f", {name}")
-    for name, one, _ in fits:
-        bound = printed.session.bound
+    for (name, fit, _), log_lik in zip(fits, printed.log_liks, strict=True):
         yield compare(
             part,
             f"log_lik of the same theta, {name}",
-            one.draws.flat("log_lik"),
-            one.alpha * log_lik_matrix(bound.log_lik(one.draws)),
-            tolerance=log_lik_tolerance(one.draws, bound),
+            fit.draws.flat("log_lik"),
+            fit.alpha * log_lik,
+            tolerance=log_lik_tolerance(fit.draws, printed.session.bound),
             sides=_SIDES,
         )
 
 
-def _bound_row(
-    part: str, quantity: str, printed: Side, one: PosteriorFit, ours: Side, two: PosteriorFit
-) -> Row:
-    """2 Delta of both, in standard errors of the mean of the maxima of blocks of draws."""
-    maxima = []
-    for side, fit in ((printed, one), (ours, two)):
-        largest = side.session.bound.log_lik(fit.draws).largest_by_draw(fit.alpha)
-        maxima.append(np.array([2 * block.max() for block in np.array_split(largest, _BLOCKS)]))
-    apart = abs(maxima[0].mean() - maxima[1].mean())
-    error = np.sqrt(sum(values.var(ddof=1) for values in maxima) / _BLOCKS)
-    values = {"python": 2 * one.bounds.overall, "r": 2 * two.bounds.overall}
-    return _row(part, quantity, difference=float(apart / error), **values)
+def _largest(side: Side, fit: PosteriorFit) -> FloatArray:
+    """2 Delta of blocks of draws."""
+    largest = side.session.bound.log_lik(fit.draws).largest_by_draw(fit.alpha)
+    return np.array([2 * block.max() for block in np.array_split(largest, _BLOCKS)])
 
 
-def _row(part: str, quantity: str, **values: Any) -> Row:
+def _scalars(side: Side, fit: PosteriorFit, rng: np.random.Generator) -> dict[str, FloatArray]:
+    """Numbers of each draw whose means are compared, shape (chains, draws) each. A replicate is the
+    printed program's own, or made of our draws."""
+    bound: Any = side.session.bound
+    chains, length = fit.draws.divergent.shape
+    draws = np.linspace(0, length - 1, min(_PREDICTED, length)).astype(int)
+    draws = np.add.outer(length * np.arange(chains), draws)
+    if "y_rep" in fit.draws.variables:
+        printed = fit.draws.flat("y_rep")
+        sets = (bound.model.from_support(printed[draw], bound.decimals) for draw in draws.flat)
+    else:
+        sets = (bound.drawn(fit.draws, draw, rng, bound.design) for draw in draws.flat)
+    means = np.array([np.asarray(values, np.float64).mean() for values in sets])
+    return {**ingredients(bound, fit), "mean of predictions": means.reshape(draws.shape)}
+
+
+def _row(part: str, quantity: str, python: float, r: float, difference: float) -> Row:
     return Row(
-        part=part, quantity=quantity, tolerance=MONTE_CARLO, unit=ERRORS, sides=_SIDES, **values
-    )
+        part=part, quantity=quantity, python=python, r=r, difference=float(difference),
+        tolerance=MONTE_CARLO, unit=ERRORS, sides=_SIDES,
+    )  # fmt: skip
+
+
+# --- A supplement ---------------------------------------------------------------------------------
+
+
+def script_rows(
+    file: Path, log_lik: FloatArray, weighted: FloatArray | None = None, of: str = ""
+) -> Iterator[Row]:
+    """The script's numbers and ours, 2 Delta first, from unweighted log-likelihoods (S, n), and the
+    log_lik of a weighted fit, or else `log_lik` times the script's weights."""
+    draws = np.linspace(0, len(log_lik) - 1, min(_SCRIPT_DRAWS, len(log_lik))).astype(int)
+    log_lik = log_lik[draws]
+    given = {} if weighted is None else {"log_lik_weighted": weighted[draws]}
+    for how in _SCRIPT_SETTINGS:
+        theirs = call_r(
+            "run_supplement", file=str(file), log_lik_unweighted=log_lik, **how, **given
+        )
+        quantile, scale, shift = how.values()
+        alpha = lipschitz_weights(log_lik, scale=scale, shift=shift)
+        after = given.get("log_lik_weighted", alpha * log_lik)
+        overall = lipschitz_bounds(after, draw_quantile=quantile).overall
+        pairs = {
+            "2 Delta_alpha,x": (2 * theirs["bound"], 2 * overall),
+            "bounds by record, unweighted": (
+                theirs["by_record"], lipschitz_bounds(log_lik).by_record,
+            ),
+            "weights": (theirs["weights"], alpha),
+            "bounds by record, weighted": (
+                theirs["by_record_weighted"], lipschitz_bounds(after).by_record,
+            ),
+        }  # fmt: skip
+        part = f"{SUPPLEMENT}: the script{of}, thresh {quantile:g}, c {scale:g}, g {shift:g}"
+        for quantity, pair in pairs.items():
+            yield compare(
+                part, quantity, *pair, tolerance=ARITHMETIC, to_largest=True, sides=_PRINTED_SIDES
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintedEngine:
+    """An engine that runs the user's printed text in the place of the published program."""
+
+    engine: Engine
+    program: StanProgram
+
+    @property
+    def name(self) -> str:
+        """Name of the engine."""
+        return self.engine.name
+
+    def status(self) -> Any:
+        """Status of the engine."""
+        return self.engine.status()
+
+    def sample(self, program: StanProgram, data: Mapping[str, Any], **how: Any) -> Draws:
+        """Sample the printed text; data that it does not declare, as a cap, are left out."""
+        known = declared_names(self.program, "data")
+        declared = {name: value for name, value in data.items() if name in known}
+        return self.engine.sample(self.program, declared, **how)
+
+
+def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:
+    """Name of the published program that a printed one is, and its text, arrays as of today;
+    InvalidInput for a file that cannot be read, or is none."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"program must be a readable Stan file: {error}") from None
+    program = StanProgram(name=Path(path).stem, text=modern_arrays(text))
+    declared = {*declared_names(program, "data")} - {"M"}
+    fitting = [name for name, data in PUBLISHED.items() if {*data} - {"M"} == declared]
+    if "negative_binomial" in fitting:  # has the data of the Poisson program
+        fitting = ["negative_binomial" if "phi" in text else "poisson"]
+    if not fitting:
+        raise InvalidInput(
+            "program must be one that the papers print, with their names of data, such as "
+            f"{', '.join(PUBLISHED['negative_binomial'])}: found "
+            f"{', '.join(sorted(declared)) or 'none'}"
+        )
+    return fitting[0], program

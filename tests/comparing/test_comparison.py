@@ -43,8 +43,7 @@ def test_fits_are_shared_and_counted(found: Comparison) -> None:
     """Alone 1, 2, 2 + refits, 1, 1; three share the unweighted fit, two the LW one."""
     refits = int(found.table["refits"].sum())
     assert refits > 0
-    assert found.fits_made == 4 + refits
-    assert found.session.n_fits == found.fits_made
+    assert found.session.n_fits == 4 + refits
 
 
 @pytest.mark.long
@@ -103,7 +102,7 @@ def test_the_representation_shows_no_data(found: Comparison) -> None:
 def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
     two = {"local": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL, relation="replace")}
     both = compare(two, table, **{**OPTIONS, "n_synthetic": 1})
-    assert both.fits_made == 1
+    assert both.session.n_fits == 1
     page = comparison_report(both)
     check_page(page)
     assert "asymptotic local, remove one record" in page

@@ -102,8 +102,7 @@ def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.Da
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"scales": []}, "scales must hold at least one number"),
-    ({"scales": "1"}, "scales must be a sequence of numbers"),
-    ({"scales": 1.0}, "scales must be a sequence of numbers"),
+    ({"scales": "1"}, "each of scales must be a finite number"),
     ({"scales": [float("nan")]}, "each of scales must be a finite number"),
     ({"scales": [-1.0]}, "scales must be >= 0"), ({"shifts": ["a"]}, "each of shifts"),
     ({"scales": [0.5], "shifts": [-0.5]}, "at scale 0.5, shift -0.5"),

@@ -100,12 +100,10 @@ def test_r_sees_the_columns_of_a_table_with_gaps_and_levels(r: Any) -> None:
     def in_r(code: str) -> list[Any]:
         return list(r.evalr(f"function(d) {code}")(table))
 
-    assert in_r("is.na(d$real) & !is.nan(d$real)") == [False, False, False]  # NaN, not NA
-    assert in_r("is.na(d$nullable) & !is.nan(d$nullable)") == [False, True, False]
-    for name in ("missing", "truth_missing", "text_missing", "factor"):
+    for name in ("real", "nullable", "missing", "truth_missing", "text_missing", "factor"):
         assert in_r(f"is.na(d${name})") == [False, True, False]
     assert in_r("vapply(d, function(x) class(x)[1], '')") == [
-        "numeric", "integer", "numeric", "integer", "numeric", "integer", "logical", "logical",
+        *["numeric"] * 6, "logical", "logical",
         "character", "character", "factor", "ordered",
     ]  # fmt: skip
     assert in_r("d$big") == [2**40, -(2**52), 0]
@@ -122,7 +120,7 @@ def test_missing_values_of_r_are_nan_and_none(r: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [
-    [{"a": 1}, {"b": 2}], [1, "a"], np.array([2**64 - 1, 1], dtype=np.uint64),
+    [{"a": 1}, {"b": 2}], [1, "a"],
     pd.to_timedelta([1, 2], unit="s"), np.array([1j, 2]), pd.to_datetime(["2024-01-01"] * 2),
     pd.Categorical([1, "1"]),
 ])  # fmt: skip
@@ -254,15 +252,11 @@ def test_no_r(
     assert remedy in _refusal()
 
 
-def test_r_that_does_not_start(stand_in: Callable[[str], None]) -> None:
-    stand_in("exit 3")
-    assert "R must start" in _refusal()
-
-
 @pytest.mark.parametrize(("printed", "rpy2", "cause"), [
     ("R:4.2.2", "3.6.6", "R is too old for the installed rpy2: found R 4.2.2"),
     ("R:4.2.2", "", "rpy2 must be installed"),
     ("R:4.5.1\\nmatrixStats:", "3.6.6", "matrixStats must be installed"),
+    ("nothing of a version", "3.6.6", "R must start"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_named(
     printed: str, rpy2: str, cause: str, monkeypatch: pytest.MonkeyPatch,
@@ -281,11 +275,3 @@ def test_an_rpy2_that_crashes_is_found_out_elsewhere(
     monkeypatch.setattr(status_module, "_TRIAL", "import os; os.abort()")
     stand_in("printf 'R:4.2.2\\nmatrixStats:1\\n'")
     assert "fails in a trial process" in _refusal()
-
-
-def test_the_status_says_what_was_found(r: Any) -> None:
-    found = rbridge.r_status()
-    assert found.available
-    assert found.cause == found.remedy == ""
-    assert found.r_version in str(found)
-    assert Path(found.r_home).is_dir()

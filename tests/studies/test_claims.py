@@ -278,5 +278,5 @@ def test_a_mean_further_from_the_data_after_reweighting_is_said(
     claim = next(c for c in STUDIES["D"].claims if c.text.startswith("re-weighting brings"))
     found, held = claim.check(_summary(rows))
     assert held is holds
-    assert f"visits, RAND: mean: data 3, CW 1.4, CW_final {visits:g}" in found
+    assert f"visits, RAND: mean: data 3, CW_final {visits:g}, CW 1.4" in found
     assert "on the visits" in claim.experiment

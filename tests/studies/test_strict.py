@@ -28,11 +28,8 @@ def _verdicts(censor_w: tuple[float, ...], n: int) -> list[str]:
         for epsilon, value, deviation in zip((5, 4, 3), values, DEVIATIONS, strict=True)
     ]  # fmt: skip
     lines = reproduce(STUDIES["F"], pd.DataFrame(rows))
-    return [
-        line.verdict
-        for line in lines
-        if line.quantity.startswith("Censor_w at") and "at the cap" in line.quantity
-    ]
+    counts = lines["quantity"].str.fullmatch(r"Censor_w at \d, records at the cap .*")
+    return lines["verdict"][counts].tolist()
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_chains_that_fail_disagree_and_name_the_way_out(
     cases = published.study_cases(np.random.default_rng(1), records=30)
     only = {"poisson": cases["poisson"]}
     engine = EmbeddedEngine()
-    ((rows, _),) = published.published_rows(only, (engine,), streams(1), None, None)
+    rows, _ = published.published_rows(only, (engine,), streams(1), None, None)
     assert "the default program has the same posterior: R-hat of beta is 1.8" in rows[0].quantity
     assert not rows[0].agrees
 

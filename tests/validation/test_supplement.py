@@ -9,7 +9,7 @@ import pytest
 from pyhybrid import validation
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.engines import SamplerSettings, load_program
-from pyhybrid.validation import supplement
+from pyhybrid.validation import published
 from tests.refusals import fails, refuses
 
 PRINTED = Path(__file__).resolve().parents[3] / "shared" / "supplement" / "supplement_1.R"
@@ -40,12 +40,12 @@ def _log_lik() -> np.ndarray:
 
 
 def test_a_script_of_the_same_names_agrees_and_a_wrong_one_does_not(r: None, script: Path) -> None:
-    rows = list(supplement.script_rows(script, _log_lik()))
+    rows = list(published.script_rows(script, _log_lik()))
     assert all(row.agrees for row in rows), [row.quantity for row in rows if not row.agrees]
     assert next(row.quantity for row in rows) == "2 Delta_alpha,x"
     assert {row.sides for row in rows} == {("printed", "ours")}
     script.write_text(OURS.replace("(1 - risks)", "(1 - risks * (1 + 1e-8))"))
-    wrong = [row.quantity for row in supplement.script_rows(script, _log_lik()) if not row.agrees]
+    wrong = [row.quantity for row in published.script_rows(script, _log_lik()) if not row.agrees]
     assert "weights" in wrong
 
 
@@ -54,7 +54,7 @@ def test_other_scripts_are_refused(r: None, tmp_path: Path, refused: Callable[..
     with pytest.raises(InvalidInput, match="must be your copy of the printed R script"):
         validation.validate_supplement(tmp_path / "none.R")
     (tmp_path / "other.R").write_text("x <- 1\n")
-    refuses("it did not", list, supplement.script_rows(tmp_path / "other.R", _log_lik()))
+    refuses("it did not", list, published.script_rows(tmp_path / "other.R", _log_lik()))
     (tmp_path / "broken.R").write_text("x <- (\n")
     asked = ("validate", "--supplement", str(tmp_path / "broken.R"), "--settings", "draws=50")
     assert "unexpected end of input" in refused(*asked)
@@ -72,10 +72,10 @@ def test_which_program_a_text_is_by_its_data(tmp_path: Path) -> None:
     for name in ("poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture"):
         path = tmp_path / f"{name}.stan"
         path.write_text(load_program(f"published/{name}").text)
-        assert supplement.read_printed(path)[0] == name
+        assert published.read_printed(path)[0] == name
     path.write_text("data { int n; } parameters { real x; } model { }")
-    refuses(r"with their names of data.*found n", supplement.read_printed, path)
-    refuses(r"readable Stan file.*No such file", supplement.read_printed, tmp_path / "none.stan")
+    refuses(r"with their names of data.*found n", published.read_printed, path)
+    refuses(r"readable Stan file.*No such file", published.read_printed, tmp_path / "none.stan")
 
 
 @pytest.mark.samples

@@ -63,8 +63,6 @@ class Comparison:
         `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
-    fits_made : int
-        Fits of the shared session.
     session : FitSession
         Data and fits, for further releases without new fits.
     refused : dict of str to str
@@ -75,7 +73,6 @@ class Comparison:
     table: pd.DataFrame
     estimates: pd.DataFrame
     outcome: str
-    fits_made: int
     session: FitSession = field(repr=False)
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -174,7 +171,6 @@ def compare(
         table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
         estimates=_tidy(by_source),
         outcome=column,
-        fits_made=session.n_fits,
         session=session,
         refused={name: str(error) for name, error in refused.items()},
     )
@@ -185,7 +181,7 @@ def _check_alike(mechanisms: Any) -> None:
     if not isinstance(mechanisms, Mapping) or not mechanisms:
         example = "{'LW': ph.LipschitzWeighted(model)}"
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
-    first = next(iter(mechanisms))
+    over = {}
     for name, mechanism in mechanisms.items():
         if not isinstance(name, str) or not name or name == DATA:
             raise InvalidInput(
@@ -196,17 +192,20 @@ def _check_alike(mechanisms: Any) -> None:
                 f"mechanisms[{name!r}] must be a mechanism over a model: found "
                 f"{type(mechanism).__name__}"
             )
-        same = mechanisms[first]
-        if mechanism.model != same.model or _weights_of(mechanism) != _weights_of(same):
+        design = mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
+        over[name] = mechanism.model, design
+        first = next(iter(over))
+        if over[name] != over[first]:
             raise InvalidInput(
-                f"all mechanisms must be over one model and design: {first!r} has {same.model}, "
-                f"{name!r} {mechanism.model}"
+                f"all mechanisms must be over one model and design: {first!r} has "
+                f"{over[first][0]}, {name!r} {over[name][0]}"
             )
 
 
-def _weights_of(mechanism: PseudoPosteriorMechanism | ClippedScores) -> str | None:
-    """Name of the column of survey weights."""
-    return mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
+_OF_CHARGE = (
+    "epsilon", "epsilon_published", "delta", "accounting", "epsilon_range", "epsilon_lipschitz",
+    "kind", "relation", "n_synthetic", "n_draws_released",
+)  # fmt: skip
 
 
 def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
@@ -215,16 +214,7 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
     row: dict[str, Any] = {
         "mechanism": name,
         "lipschitz_bound": np.nan if fit is None else charge.bound,
-        "epsilon": charge.epsilon,
-        "epsilon_published": charge.epsilon_published,
-        "delta": charge.delta,
-        "accounting": charge.accounting,
-        "epsilon_range": charge.epsilon_range,
-        "epsilon_lipschitz": charge.epsilon_lipschitz,
-        "kind": charge.kind,
-        "relation": charge.relation,
-        "n_synthetic": charge.n_synthetic,
-        "n_draws_released": charge.n_draws_released,
+        **{fact: getattr(charge, fact) for fact in _OF_CHARGE},
         "efficiency": np.nan if fit is None else fit.bounds.efficiency,
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),

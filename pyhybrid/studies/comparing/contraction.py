@@ -19,9 +19,9 @@ import pandas as pd
 from pyhybrid.core.checks import check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.core.randomness import Streams, streams
+from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.fitting.session import FitOptions, PosteriorFit
+from pyhybrid.fitting.session import FitOptions
 from pyhybrid.mechanisms import PseudoPosteriorMechanism
 from pyhybrid.studies.comparing.curve import sets_without_charge
 
@@ -56,18 +56,17 @@ class Contraction:
         share of databases whose bound is above 1, 1.05 and 1.1 times that of the data (the delta of
         the (epsilon, delta)-pDP of [S22] definition 4 with this factor of safety), reduced and
         removed over the root of n, which assumption 4 wants bounded, and the share converged."""
-        rows = []
-        for n, part in self.databases.groupby("n"):
-            bounds = part["lipschitz_bound"]
-            rows.append(
-                {"n": n, "databases": len(part), "mean": bounds.mean(), "sd": bounds.std(),
-                 "largest": bounds.max()}
-                | {f"delta at {s:g}": (bounds > s * self.bound).mean() for s in FACTORS}
-                | {f"{name} / sqrt n": part[name].mean() / float(n) ** 0.5  # type: ignore[arg-type]
-                   for name in ("reduced", "removed")}
-                | {"converged": part["converged"].mean()}
-            )  # fmt: skip
-        table: pd.DataFrame = pd.DataFrame(rows)
+        by_n = self.databases.groupby("n")
+        bounds = by_n["lipschitz_bound"].agg(["size", "mean", "std", "max"])
+        table: pd.DataFrame = bounds.set_axis(
+            ["databases", "mean", "sd", "largest"], axis=1
+        ).reset_index()
+        for factor in FACTORS:
+            above = self.databases["lipschitz_bound"] > factor * self.bound
+            table[f"delta at {factor:g}"] = above.groupby(self.databases["n"]).mean().to_numpy()
+        for name in ("reduced", "removed"):
+            table[f"{name} / sqrt n"] = by_n[name].mean().to_numpy() / table["n"] ** 0.5
+        table["converged"] = by_n["converged"].mean().to_numpy()
         return table
 
     @property
@@ -131,7 +130,13 @@ def contraction(
     chosen = FitOptions(**options)
     random = streams(chosen.seed)
     n = len(df)
-    sizes = _checked_sizes(n, sizes)
+    if sizes is None:
+        sizes = [n // 4**k for k in range(_QUARTERS) if n // 4**k >= _SMALLEST]
+    sizes = sorted({check_count(size, "sizes", at_least=2) for size in sizes})
+    if len(sizes) < 2 or sizes[-1] > n:
+        raise InvalidInput(
+            f"sizes must be two or more different numbers of at most {n} records: found {sizes}"
+        )
     m = check_count(replicates, "replicates", at_least=2)
     session = chosen.session(mechanism.model.bind(df), random.child("data"))
     fit = mechanism.fit(session).fit
@@ -144,35 +149,18 @@ def contraction(
         size, apart = sizes[done // m], random.child(f"database {done}")
         kept = np.sort(apart.generator("rows").choice(n, size, replace=False))
         table = joined(session.bound.table, synthetic).iloc[kept].reset_index(drop=True)
-        rows.append({"n": size, **_measured(_fitted(mechanism, table, lenient, apart))})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # not converged: counted
+            refit = mechanism.fit(lenient.session(mechanism.model.bind(table), apart)).fit
+        rows.append(
+            {
+                "n": size,
+                "lipschitz_bound": refit.bounds.overall,
+                "reduced": int((refit.alpha < 1).sum()),
+                "removed": float((1 - refit.alpha).sum()),
+                "converged": refit.converged,
+            }
+        )
     if chosen.progress is not None:
         chosen.progress("simulated databases", len(columns), len(columns))
     return Contraction(databases=pd.DataFrame(rows), bound=fit.bounds.overall, n=n)
-
-
-def _checked_sizes(n: int, sizes: Sequence[int] | None) -> list[int]:
-    if sizes is None:
-        sizes = [n // 4**k for k in range(_QUARTERS) if n // 4**k >= _SMALLEST]
-    checked = sorted({check_count(size, "sizes", at_least=2) for size in sizes})
-    if len(checked) < 2 or checked[-1] > n:
-        raise InvalidInput(
-            f"sizes must be two or more different numbers of at most {n} records: found {checked}"
-        )
-    return checked
-
-
-def _fitted(
-    mechanism: PseudoPosteriorMechanism, table: pd.DataFrame, options: FitOptions, random: Streams
-) -> PosteriorFit:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # not converged: counted
-        return mechanism.fit(options.session(mechanism.model.bind(table), random)).fit
-
-
-def _measured(fit: PosteriorFit) -> dict[str, Any]:
-    return {
-        "lipschitz_bound": fit.bounds.overall,
-        "reduced": int((fit.alpha < 1).sum()),
-        "removed": float((1 - fit.alpha).sum()),
-        "converged": fit.converged,
-    }

@@ -16,8 +16,9 @@ References
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,8 @@ def risk_utility_curve(
     model: Model,
     df: Any,
     *,
-    scales: Iterable[float],
-    shifts: Iterable[float] = (0.0,),
+    scales: float | Sequence[float],
+    shifts: float | Sequence[float] = 0.0,
     n_synthetic: int = 20,
     progress: FitProgress | None = None,
     **options: Any,
@@ -90,7 +91,7 @@ def risk_utility_curve(
     model : Model
     df : DataFrame
         Confidential records.
-    scales, shifts : iterable of float
+    scales, shifts : float or sequence of float
         c and g of `pyhybrid.lipschitz_weights`; all pairs are points.
     n_synthetic : int, default 20
         m, sets at each point.
@@ -122,28 +123,34 @@ def risk_utility_curve(
     session = open_session(model.bind(df), progress=progress, **options)
     unweighted = session.unweighted()
     weights = {point: _alpha(unweighted, point) for point in grid}
-    rows = [_table_row(session, model, m, "Unweighted", None, unweighted)]
-    for done, (point, alpha) in enumerate(weights.items()):
+    rows = [{"mechanism": "Unweighted", "scale": None, "shift": None,
+             **_measures(session, model, m, unweighted)}]  # fmt: skip
+    for done, ((scale, shift), alpha) in enumerate(weights.items()):
         if progress is not None:
             progress("curve points", done, len(grid))
         # Fits and draws of its own: no point depends on those before it.
         apart = replace(session, store=FitStore(), progress=None)
-        rows += _point_rows(apart, model, m, point, alpha, unweighted)
+        start = None if (alpha == 1).all() else unweighted.draws.warm_start()
+        label = f"LW at scale {scale:g}, shift {shift:g}"
+        vector = apart.fit(alpha, label=label, warm_start=start)
+        scalar, refits = scalar_fit(apart, vector)
+        for name, fit, made in (("LW", vector, 0), ("SW", scalar, refits)):
+            rows.append(
+                {"mechanism": name, "scale": scale, "shift": shift,
+                 **_measures(apart, model, m, fit),
+                 "bound_ratio": fit.bounds.overall / vector.bounds.overall, "refits": made}
+            )  # fmt: skip
     if progress is not None:
         progress("curve points", len(grid), len(grid))
     table = pd.DataFrame(rows)
-    _warn_if_far(table)
-    return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
-
-
-def _warn_if_far(table: pd.DataFrame) -> None:
     far = int((table["bound_ratio"] < NEAR).sum())
     if far:
         warnings.warn(
             f"{number_of(far, 'scalar weight')} cost more than {1 - NEAR:.0%} less than the "
             "Lipschitz weights they stand beside: see bound_ratio in the table",
-            stacklevel=3,
+            stacklevel=2,
         )
+    return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
 
 
 def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
@@ -165,43 +172,19 @@ def _outcome_of_numbers(bound: BoundModel) -> str:
     return bound.synthesized[0]
 
 
-def _checked_grid(scales: Iterable[float], shifts: Iterable[float]) -> list[Point]:
+def _checked_grid(scales: Any, shifts: Any) -> list[Point]:
     axes = []
     for name, values in (("scales", scales), ("shifts", shifts)):
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise InvalidInput(f"{name} must be a sequence of numbers: found {values!r}")
-        axis = [check_finite(value, f"each of {name}") for value in values]
+        axis = [check_finite(value, f"each of {name}") for value in np.atleast_1d(values)]
         if not axis:
             raise InvalidInput(f"{name} must hold at least one number: found none")
         axes.append(list(dict.fromkeys(axis)))
     if min(axes[0]) < 0:
         raise InvalidInput(f"scales must be >= 0: found {min(axes[0]):g}")
-    return [(scale, shift) for scale in axes[0] for shift in axes[1]]
+    return [*product(axes[0], axes[1])]
 
 
 # --- One point ------------------------------------------------------------------------------------
-
-
-def _point_rows(
-    session: FitSession,
-    model: Model,
-    n_synthetic: int,
-    point: Point,
-    alpha: FloatArray,
-    unweighted: PosteriorFit,
-) -> list[dict[str, Any]]:
-    """The rows of LW and SW at one point."""
-    vector = session.fit(
-        alpha,
-        label=f"LW at scale {point[0]:g}, shift {point[1]:g}",
-        warm_start=None if (alpha == 1).all() else unweighted.draws.warm_start(),
-    )
-    scalar, refits = scalar_fit(session, vector)
-    row_of = (session, model, n_synthetic)
-    return [
-        _table_row(*row_of, "LW", point, vector),
-        _table_row(*row_of, "SW", point, scalar, beside=vector, refits=refits),
-    ]
 
 
 def scalar_fit(session: FitSession, vector: PosteriorFit) -> tuple[PosteriorFit, int]:
@@ -232,43 +215,30 @@ def scalar_fit(session: FitSession, vector: PosteriorFit) -> tuple[PosteriorFit,
     return fit_at(weight), sum(0 < tried < 1 for tried in search.tried)
 
 
-def _table_row(
-    session: FitSession,
-    model: Model,
-    n_synthetic: int,
-    name: str,
-    point: Point | None,
-    fit: PosteriorFit,
-    *,
-    beside: PosteriorFit | None = None,
-    refits: int = 0,
+def _measures(
+    session: FitSession, model: Model, n_synthetic: int, fit: PosteriorFit
 ) -> dict[str, Any]:
-    """One row of the table; `beside` is the fit of LW at the same point, of SW alone."""
+    """Columns of the table from the fourth on."""
     column, data = session.bound.synthesized[0], present(session.bound.outcome)
     weighted = GivenWeights(model, alpha=fit.alpha, accounting="lipschitz")
     tables = sets_without_charge(session, weighted, fit, n_synthetic)
     sets = [present(session.bound.numbers_of(table[column])) for table in tables]
-    errors = np.abs(summaries(sets) - summaries(data))
-    distances = {
-        "max_ecdf": np.array([max_ecdf(data, values) for values in sets]),
-        "avg_ecdf": np.array([avg_ecdf(data, values) for values in sets]),
-    }
-    by_set = [summaries([values]) for values in sets]
-    spread = np.std(by_set, axis=0, ddof=1 if n_synthetic > 1 else 0) / n_synthetic**0.5
-    bound = fit.bounds.overall
+    distances = {"max_ecdf": max_ecdf, "avg_ecdf": avg_ecdf}
+    by_set = pd.DataFrame(
+        {name: [distance(data, values) for values in sets] for name, distance in distances.items()}
+    )
+    errors = [f"error_{statistic}" for statistic in STATISTICS]
+    by_set[errors] = [summaries([values]) for values in sets]
+    means = {**by_set[[*distances]].mean()}
+    means |= zip(errors, np.abs(summaries(sets) - summaries(data)), strict=True)
     return {
-        "mechanism": name,
-        "scale": None if point is None else point[0],
-        "shift": None if point is None else point[1],
         "mean_weight": float(fit.alpha.mean()),
-        "lipschitz_bound": bound,
-        "epsilon": epsilon_of_bound(bound),
-        "bound_ratio": 1.0 if beside is None else bound / beside.bounds.overall,
-        "refits": refits,
-        **{name: float(values.mean()) for name, values in distances.items()},
-        **{f"error_{s}": float(e) for s, e in zip(STATISTICS, errors, strict=True)},
-        **{f"{name}_se": _standard_error(values) for name, values in distances.items()},
-        **{f"error_{s}_se": float(e) for s, e in zip(STATISTICS, spread, strict=True)},
+        "lipschitz_bound": fit.bounds.overall,
+        "epsilon": epsilon_of_bound(fit.bounds.overall),
+        "bound_ratio": 1.0,
+        "refits": 0,
+        **means,
+        **by_set.sem().fillna(0.0).add_suffix("_se"),  # 0 of one set, which says nothing of it
         "converged": fit.converged,
     }
 
@@ -282,8 +252,3 @@ def sets_without_charge(
         session, fit, mechanism.stream(), n_synthetic, relation=mechanism.relation
     )
     return synthesize(session, chosen, n_synthetic)
-
-
-def _standard_error(values: FloatArray) -> float:
-    """Of the mean over the sets; 0 of one set, which says nothing of it."""
-    return float(values.std(ddof=1)) / values.size**0.5 if values.size > 1 else 0.0
