@@ -12,7 +12,6 @@ term as in [C25], and its movement from the reference's center.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms import (
     Censored,
-    ClippedScores,
     CountWeighted,
     LipschitzWeighted,
     PseudoPosteriorMechanism,
@@ -37,6 +35,7 @@ from pyhybrid.studies.study import (
     BOUND,
     MAX_ECDF,
     NEARER,
+    SCORES,
     Claim,
     Found,
     Measured,
@@ -50,6 +49,7 @@ from pyhybrid.studies.study import (
     row_of,
     rows_of_sets,
     sampler_of,
+    score_sets,
     session_over,
     utility_rows,
 )
@@ -62,7 +62,7 @@ _BETA, _COUNTS = "Beta(0.5, 3), n = 2000, epsilon 4", "Poisson(100), n = 1000, e
 _RANGE = {_BETA: (0, 1), _COUNTS: (40, 160)}  # of the histogram
 _RADIUS = {_BETA: (0.05, "absolute"), _COUNTS: (0.1, "relative")}
 _UNWEIGHTED, _LIPSCHITZ, _COUNT = "Censor_uw", "Censor_w", "Censor_cw"
-_HISTOGRAM, _SCORES, _DELTA = "PH", "clipped scores", 1e-6
+_HISTOGRAM = "PH"
 
 
 def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
@@ -77,28 +77,6 @@ def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
         **{name: published[name] for name in (_UNWEIGHTED, _LIPSCHITZ)},
         _COUNT: Censored(model, inner=counted, check_modes=False, **how),
     }
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _RepeatableScores(ClippedScores):
-    """Clipped scores with noise that a study can repeat and a release never has: floating-point
-    noise from a seed protects nobody."""
-
-    rng: np.random.Generator
-
-    def _with_noise(self, sums: Any, sensitivity: int, mu: float) -> FloatArray:
-        noise: FloatArray = self.rng.normal(scale=sensitivity / mu, size=len(sums))
-        return np.asarray(sums) + noise
-
-
-def _by_scores(model: Any, table: pd.DataFrame, epsilon: float, streams: Streams) -> pd.Series:
-    """One set by clipped scores."""
-    rng = streams.generator(_SCORES)
-    how: Any = {"decimals": 9} if isinstance(model, Beta) else {"prior": "normal"}
-    scores = _RepeatableScores(replace(model, **how), epsilon=epsilon, delta=_DELTA, rng=rng)
-    bound = scores.bind(table)
-    theta = scores.fit(bound, streams.child(_SCORES)).draw(rng)
-    return scores.replicate(bound.design.recoded(table), theta, rng)["y"]
 
 
 def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
@@ -117,7 +95,7 @@ def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         table["y"], epsilon, streams.generator(_HISTOGRAM), *_RANGE[setting]
     )
     rows += utility_rows(_HISTOGRAM, table["y"], histogram)
-    rows += utility_rows(_SCORES, table["y"], _by_scores(model, table, epsilon, streams))
+    rows += utility_rows(SCORES, table["y"], *score_sets(model, table, epsilon, streams))
     return rows
 
 
@@ -155,8 +133,8 @@ STUDY_K = Study(
         ),
         *(
             Claim(text=f"{_named(setting)}: clipped scores are nearer to the data than {name}",
-                  check=_nearer(_SCORES, name, setting), by="ours", threshold=f"max-ECDF {NEARER}",
-                  note=f"at delta {_DELTA:g}; no draw of the others has one")
+                  check=_nearer(SCORES, name, setting), by="ours", threshold=f"max-ECDF {NEARER}",
+                  note="at delta 1e-6; no draw of the others has one")
             for setting in (_BETA, _COUNTS)
             for name in (_LIPSCHITZ, _COUNT, _HISTOGRAM)
         ),

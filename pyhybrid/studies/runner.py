@@ -370,7 +370,8 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
     ends = sorted({published.low, published.high})
     threshold = f"{' to '.join(f'{end:.4g}' for end in ends)} ± {reach:.2g}"
     agrees = published.low - reach <= mean <= published.high + reach
-    vacuous = agrees and published.one_database and 0 < abs(published.low) < reach
+    from_null = abs(published.low - published.null)
+    vacuous = agrees and published.one_database and 0 < from_null < reach
     return ours, threshold, None if n < FEWEST or vacuous else bool(agrees)
 
 

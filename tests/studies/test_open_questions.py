@@ -11,12 +11,12 @@ from pyhybrid.models import Poisson
 from pyhybrid.studies import STUDIES
 from pyhybrid.studies.open_questions import (
     _DRIFTS,
-    _by_scores,
     _counts,
     _inside,
     measure_k,
     measure_l,
 )
+from pyhybrid.studies.study import score_sets
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # chains are short
 SHORT = {"engine": resolve_engine("embedded"), "warmup": 300, "draws": 300}
@@ -51,7 +51,7 @@ def test_under_count_weights_hardly_a_record_meets_the_cap() -> None:
 def test_clipped_scores_of_a_study_repeat_with_its_seed() -> None:
     table = pd.DataFrame({"y": np.random.default_rng(4).poisson(100, 300)})
     once, again, other = (
-        _by_scores(Poisson("y ~ 1"), table, 7.0, streams(seed)).tolist() for seed in (4, 4, 5)
+        score_sets(Poisson("y ~ 1"), table, 7.0, streams(seed))[0].tolist() for seed in (4, 4, 5)
     )
     assert once == again != other
 
