@@ -111,8 +111,6 @@ def test_the_owner_sees_the_share_left_unchanged_and_nobody_else(tmp_path: Path)
                     same, total = same + (own == drawn), total + 1
         assert release.unchanged[key] == pytest.approx(same / total)
     release.save(tmp_path / "out", report=False)
-    loaded = ph.masking.MaskedRelease.load(tmp_path / "out")
-    assert (loaded.statement, loaded.unchanged) == (release.statement, {})
     words = (tmp_path / "out/public/risk_statement.md").read_text()
     assert not [key for key, share in release.unchanged.items() if f"{share:.0%}" in words]
     assert masked(people(30), separation=6.0).statement.left_as_they_were == ()  # of too few
