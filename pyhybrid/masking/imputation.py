@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
-from pyhybrid.masking.columns import BoundKeys, KeySynthesis, Values, bind_keys
+from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
 from pyhybrid.masking.masks import (
     Evidence,
@@ -40,26 +40,8 @@ from pyhybrid.measures.matching import MatchingRisk, matching_risk
 from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
-
-class AssociationModel(Protocol):
-    """p(X | Z, theta) with its Gibbs sampler, which is read-only: chains share it, and each has a
-    state. A chain starts dispersed, sweeps update parameters given the true keys and, with
-    `impute`, what is missing, in place; its quantities must converge. `completed` has the values
-    (n,) by name, and `synthesize` draws the keys from p(X | Z, theta) p(W | X), by name, from a
-    state that stays as it is; no true key is looked at."""
-
-    def start(self, rng: np.random.Generator) -> Any: ...
-    def sweep(self, state: Any, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None: ...
-    def quantities(self, state: Any) -> dict[str, FloatArray]: ...
-    def completed(self, state: Any) -> dict[str, Values]: ...
-    def synthesize(
-        self,
-        state: Any,
-        evidence: Mapping[str, Evidence],
-        rng: np.random.Generator,
-        *,
-        sweeps: int,
-    ) -> dict[str, Values]: ...
+AssociationModel = SequentialModel | CopulaModel
+"""p(X | Z, theta) with its Gibbs sampler, which is read-only: chains share it, each has a state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +63,7 @@ class GibbsSettings:
             check_count(getattr(self, name), name, at_least=at_least)
 
 
-ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
+ASSOCIATIONS: Mapping[str, type[AssociationModel]] = {
     "sequential": SequentialModel,
     "copula": CopulaModel,
 }
@@ -316,7 +298,7 @@ def _attempt(
     def run(chain: int) -> dict[str, list[FloatArray]]:
         """One chain: its quantities; what was picked of it goes into `states`."""
         rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
-        state = model.start(rng)
+        state: Any = model.start(rng)
         kept: dict[str, list[FloatArray]] = {}
         for sweep in range(settings.warmup + settings.draws):
             model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)

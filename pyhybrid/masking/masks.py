@@ -1,4 +1,4 @@
-r"""Mask models p(W | X): what is drawn from the true value of a key, and how it weighs a candidate.
+r"""Mask models p(W | X) [J22]: what is drawn from the true value of a key, and its density.
 
 The released X* is drawn from p(X | Z, theta) p(W | X): a weak mask (small variance, large
 separation) holds X* near X, a strong one leaves it to the association model. Continuous keys are
@@ -11,10 +11,6 @@ proportional to prior times exp(log density). W is drawn once from the true keys
 
 Masks may differ by risk subgroup: low, at least k0 other records match on all keys; medium, at
 least k0 match on those with levels, but fewer also on the continuous ones; high, the rest.
-
-References
-----------
-[J22] Jiang, Raftery, Steele, Wang (2022), JASA; [JC] Jiang (2025), short course on data privacy.
 """
 
 from __future__ import annotations
