@@ -102,24 +102,16 @@ def synthesize_table(
         from those that keep it; ``'births if sex == "m"'`` empties cells, and ``'births exactly if
         sex == "m"'`` no others. See `pyhybrid.tables.after`.
     reference : DataFrame, optional
-        Public or historical records: types that are not declared come from it, and its likelihood
-        is added to that of the noisy tables. Its own records are not protected.
-    public : bool, default False
-        True if the reference is public.
-    holds_no_released_record : bool, default False
-        The owner confirms that the reference holds none of the records to be released; without
-        that it is refused.
-    delta : float, optional
-        For Gaussian noise: public, below 1 / n.
+        Types that are not declared come from it, too.
     select : {"few", "all"}, optional
         Which tables are measured: few of them, chosen without the records, or those of all pairs of
         columns. By default few without a delta, and with one all pairs, if no column's model of all
         would be large: Gaussian noise grows by the root of the number of tables, Laplace noise by
         their number.
-    unit, rows_per_unit : str, int, optional
-        Column of persons or other units to protect, and the most rows of one. The column is dropped
-        unless it is kept.
-    relation : {"remove", "replace"}
+    unit : str, optional
+        The column is dropped unless it is kept.
+    public, holds_no_released_record, delta, rows_per_unit, relation
+        As `reference` and `unit`, see `pyhybrid.NoisyMarginals`.
     n_synthetic : int, default 1
         m, the number of sets, at the price of one.
     progress : callable, optional

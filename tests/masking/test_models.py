@@ -20,7 +20,7 @@ from pyhybrid.masking import (
 )
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density
+from pyhybrid.masking.masks import Evidence, level_log_density
 from pyhybrid.masking.sequence import SequentialModel
 from tests.refusals import refuses
 
@@ -125,15 +125,6 @@ def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     logs = model.log_probabilities(eta, cuts)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
     np.testing.assert_allclose(model.log_probability(eta, cuts, x), logs[np.arange(40), x])
-
-
-def test_ordered_probabilities_hold_far_out() -> None:
-    model = MODELS[1]
-    cuts = np.array([-1.0, 0.0, 1.0])
-    logs = model.log_probabilities(np.array([[30.0], [-30.0]]), cuts)
-    np.testing.assert_allclose(logs[0, 0], stats.norm.logcdf(-31))
-    np.testing.assert_allclose(logs[1, 3], stats.norm.logcdf(-31))
-    assert np.isfinite(logs).all()
 
 
 def _moves(model: families.LevelModel, design: Any, x: Any, n: int, rng: Any) -> Any:
@@ -404,14 +395,3 @@ def test_copula_keys_have_their_joint_distribution() -> None:
         within(own_b.mean(), one, 0.5, EACH, errors=5.5)
         cross = (p[:, u > 0].sum(axis=1) + p[:, u == 0].sum(axis=1) / 2) @ x
         within((own_b * own_x).mean(), cross, x_sd, EACH, errors=6)
-
-
-def test_evidence_follows_the_subgroup() -> None:
-    frame = _patterns(50)[["z", "x"]]
-    column = read_column(frame["x"], what="key")
-    groups = np.where(np.arange(len(frame)) % 2, "low", "high")
-    masks = {"x": {"low": GaussianMask(copies=2, variance=0.5), "high": None}}
-    found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
-                          np.random.default_rng(1))["x"]  # fmt: skip
-    np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))
-    assert (found.center[groups == "high"] == 0).all()

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.sources.ibis_table import IbisTable, thresholds
 from pyhybrid.sources.opening import is_source, open_source
-from pyhybrid.sources.source import Request, Source, counts_of
+from pyhybrid.sources.source import Request, counts_of
 from tests.sources.servers import has_postgres, postgres
 
 DOMAIN = {
@@ -261,8 +260,3 @@ def _no_warnings_of_others() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="(dask|distributed|ibis|duckdb|pyspark).*")
         yield
-
-
-def test_a_source_is_a_public_name() -> None:
-    assert ph.open_source is open_source
-    assert issubclass(IbisTable, Source)

@@ -48,7 +48,7 @@ def people() -> pd.DataFrame:
 
 
 def test_relations_hold_in_each_row_at_the_same_charge(people: pd.DataFrame) -> None:
-    options: dict[str, Any] = {"epsilon": 4, "delta": 1e-6, "types": TYPES, "keep": ["public"]}
+    options: dict[str, Any] = {"epsilon": 4, "types": TYPES, "keep": ["public"]}
     release = ph.synthesize_table(people, after=AFTER, n_synthetic=2, **options)
     plain = ph.synthesize_table(people.drop(columns="pay"), n_synthetic=2, **options)
     assert release.charge.epsilon == plain.charge.epsilon

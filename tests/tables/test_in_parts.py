@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -286,12 +285,3 @@ def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
     design = _mechanism()._design(of_frame, np.zeros(bound.public.d), 0.3, streams(2))
     zero = np.zeros(bound.public.d)
     np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))
-
-
-def test_the_stored_estimate_is_json_of_public_numbers(stored: Path) -> None:
-    source = ph.open_source(stored)
-    estimate = _mechanism().estimate(source, 3)
-    state = json.loads(json.dumps(estimate.state()))
-    again = _mechanism().estimate_of(state, source)
-    assert again.state() == estimate.state()
-    assert again.record.charge == estimate.record.charge
