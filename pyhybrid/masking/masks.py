@@ -351,6 +351,8 @@ def draw_evidence(
         parts = {g: mask for g, mask in _by_subgroup(masks.get(name)).items() if mask is not None}
         for group, mask in parts.items():
             rows = np.arange(x.size) if groups is None else np.flatnonzero(groups == group)
+            if not rows.size:
+                continue
             if isinstance(mask, MixtureMask) and column.kind == "nominal":
                 mask = replace(mask, n_levels=column.n_levels)
             w = mask.draw(x[rows], rng)

@@ -122,6 +122,8 @@ def test_masks_differ_by_subgroup(fit: Any, frame: pd.DataFrame) -> None:
     assert same[groups.by_record != "high"].all()
     assert not same[groups.by_record == "high"].all()
     assert "by risk subgroup: low, mixture mask" in release.statement.text
+    all_low = ph.masking.risk_subgroups(frame, ["sex"], 1)
+    imputation(masks=chosen, subgroups=all_low).release_from(fit)  # of subgroups without a record
 
 
 def test_subgroups_against_a_double_loop() -> None:
