@@ -25,8 +25,7 @@ from statsmodels.datasets import randhie
 
 import pyhybrid as ph
 from benchmarks.guarantees import consumers, packaged
-from pyhybrid.tables.roles import declared_kinds
-from pyhybrid.tables.synthesis import table_mechanism
+from pyhybrid.tables.synthesis import declared_kinds, table_mechanism
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-6

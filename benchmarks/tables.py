@@ -26,8 +26,7 @@ import numpy as np
 import pandas as pd
 
 import pyhybrid as ph
-from pyhybrid.tables.roles import declared_kinds
-from pyhybrid.tables.synthesis import table_mechanism
+from pyhybrid.tables.synthesis import declared_kinds, table_mechanism
 
 __all__ = [
     "COLUMNS",

@@ -14,9 +14,8 @@ from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Number
 from pyhybrid.sources.opening import open_source
-from pyhybrid.tables.describe import seen_kind, to_decide
+from pyhybrid.tables.describe import relations_of, seen_kind, to_decide
 from pyhybrid.tables.read import typed_texts
-from pyhybrid.tables.relations import relations_of
 
 _MOST_RELATIONS = 20
 _MOST_SHOWN, _LONGEST, _SHOWN = 5, 40, 0.0005

@@ -14,8 +14,7 @@ from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.in_parts import release_in_parts
-from pyhybrid.tables.roles import kinds_of
-from pyhybrid.tables.synthesis import table_mechanism
+from pyhybrid.tables.synthesis import kinds_of, table_mechanism
 
 _LOCAL_ONLY = ("unit", "reference", "fit", "id", "overwrite")
 

@@ -36,7 +36,7 @@ def mask(
     keep: list[str] | None = None,
     id: list[str] | None = None,
     n_synthetic: int = 5,
-    n_imputations: int | None = None,
+    n_imputations: int = 5,
     formula: str | None = None,
     model: str = "ols",
     k0: int = 5,

@@ -50,8 +50,7 @@ from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable, text_among_numbers
-from pyhybrid.tables.roles import check_persons, kinds_of
-from pyhybrid.tables.synthesis import synthesize_table
+from pyhybrid.tables.synthesis import check_persons, kinds_of, synthesize_table
 
 _UNSAID: tuple[Any, ...] = (None, [], {}, False)
 

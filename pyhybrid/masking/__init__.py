@@ -4,9 +4,9 @@ imputation. **Not differentially private**: a `RiskStatement` stands where other
 
 from __future__ import annotations
 
-from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.masking.comparators import CartSynthesis, ParametricSynthesis
 from pyhybrid.masking.imputation import (
+    GibbsSettings,
     MaskedFit,
     MaskedImputation,
     masked_utility,
@@ -15,15 +15,16 @@ from pyhybrid.masking.masks import (
     GaussianMask,
     MisclassificationMask,
     MixtureMask,
+    RiskSubgroups,
     gaussian_mask_log_density,
     masked_level_probabilities,
     masked_normal,
     masks_by_type,
     misclassification_log_density,
     mixture_mask_log_density,
+    risk_subgroups,
 )
 from pyhybrid.masking.release import MaskedRelease, RiskStatement
-from pyhybrid.masking.subgroups import RiskSubgroups, risk_subgroups
 
 __all__ = [
     "CartSynthesis",

@@ -35,6 +35,7 @@ from pyhybrid.models.formula.values import (
     row_label,
 )
 
+Values = npt.NDArray[Any]
 KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
@@ -50,7 +51,7 @@ class Column:
 
     like: pd.Series
     kind: str
-    values: npt.NDArray[Any]
+    values: Values
     missing: npt.NDArray[np.bool_]
     levels: tuple[Any, ...] = ()
     center: float = 0.0
@@ -72,13 +73,13 @@ class Column:
         """Columns of its design: 1, or one for each level but the first."""
         return 1 if self.kind == "continuous" else self.n_levels - 1
 
-    def encoded(self, values: npt.NDArray[Any]) -> FloatArray:
+    def encoded(self, values: Values) -> FloatArray:
         """Design of the values, shape (n, width)."""
         if self.kind == "continuous":
             return np.asarray(values, dtype=np.float64)[:, None]
         return np.asarray(np.eye(self.n_levels)[values][:, 1:])
 
-    def decoded(self, values: npt.NDArray[Any]) -> pd.Series:
+    def decoded(self, values: Values) -> pd.Series:
         """The values (n,) as they are released: unit, decimals, dtype and levels of the data."""
         if self.kind != "continuous":
             levels = np.empty(self.n_levels, dtype=object)
@@ -185,7 +186,7 @@ class BoundKeys:
             "not_predictors": list(self.left_out),
         }
 
-    def released(self, df: pd.DataFrame, drawn: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    def released(self, df: pd.DataFrame, drawn: Mapping[str, Values]) -> pd.DataFrame:
         """The data with drawn keys."""
         table: pd.DataFrame = df.copy()
         for column in self.keys:

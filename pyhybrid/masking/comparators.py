@@ -15,20 +15,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
-from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, bind_keys
+from pyhybrid.masking.columns import BoundKeys, Column, KeySynthesis, Values, bind_keys
 from pyhybrid.masking.families import draw_levels
 from pyhybrid.masking.release import MaskedRelease, masked_release
 
-Values = npt.NDArray[Any]
 Draw = Callable[[FloatArray, np.random.Generator], Values]
 """Draws a key given the design of the columns before it."""
 
@@ -39,14 +37,11 @@ class _SequentialComparator(KeySynthesis, ABC):
     models fitted to as many records drawn with replacement, again if a level does not occur."""
 
     proper: bool = False
+    _method: ClassVar[str]  # what releases say they were made by, but for `proper`
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_flag(self.proper, "proper")
-
-    @abstractmethod
-    def _method(self) -> str:
-        """What releases say they were made by, but for `proper`."""
 
     @abstractmethod
     def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
@@ -62,7 +57,9 @@ class _SequentialComparator(KeySynthesis, ABC):
                     "values; leave it out, or use MaskedImputation"
                 )
         source = streams(seed)
-        method = self._method() + (", models of a resample for each set" if self.proper else "")
+        method = self._method.format(self) + (
+            ", models of a resample for each set" if self.proper else ""
+        )
         ones = np.ones((bound.n_records, 1))
         known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
         rng = source.generator("comparator")
@@ -116,14 +113,12 @@ class CartSynthesis(_SequentialComparator):
 
     min_leaf: int = 5
     min_split: int = 2
+    _method = "sequential CART, leaves of at least {0.min_leaf} records, without masks"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count(self.min_leaf, "min_leaf")
         check_count(self.min_split, "min_split", at_least=2)
-
-    def _method(self) -> str:
-        return f"sequential CART, leaves of at least {self.min_leaf} records, without masks"
 
     def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -147,8 +142,7 @@ class CartSynthesis(_SequentialComparator):
 class ParametricSynthesis(_SequentialComparator):
     """Normal regressions for continuous keys, (multinomial) logit models for all others."""
 
-    def _method(self) -> str:
-        return "sequential normal and logit models, without masks"
+    _method = "sequential normal and logit models, without masks"
 
     def _fitted(self, column: Column, known: FloatArray, seed: int) -> Draw:
         if column.kind == "continuous":

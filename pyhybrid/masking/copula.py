@@ -19,8 +19,8 @@ Hoff (2007), Annals of Applied Statistics 1:265-283, with margins fixed in place
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +29,10 @@ from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.chains import Snapshot
-from pyhybrid.masking.columns import BoundKeys, Column
+from pyhybrid.masking.columns import BoundKeys, Column, Values
 from pyhybrid.masking.families import draw_levels, elliptical_slice, log_between, truncated_normal
 from pyhybrid.masking.masks import Evidence
 
-Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
 _ORDER = ("continuous", "ordered", "binary")
 _SLOPE_PRECISION = 0.16  # coefficients N(0, 2.5^2), as of the sequential models
@@ -76,9 +74,9 @@ class _State:
     """Latents (n, q); their means (n, q) and precision (q, q); coefficients of the shifts."""
 
     z: FloatArray
-    shifts: FloatArray
-    precision: FloatArray
-    center: FloatArray
+    shifts: FloatArray = field(init=False)
+    precision: FloatArray = field(init=False)
+    center: FloatArray = field(init=False)
 
 
 class CopulaModel:
@@ -107,14 +105,15 @@ class CopulaModel:
         for j, margin in enumerate(self.margins):
             x = margin.column.values[margin.there]
             z[margin.there, j] = margin.placed(x, rng)
-        return self._with_parameters(z, rng)
+        state = _State(z=z)
+        self._draw_parameters(state, rng)
+        return state
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Latents within what is observed, free where it is missing; then mean and covariance."""
         for j, margin in enumerate(self.margins):
             self._redraw(state, j, rng, imputed=None if impute else margin.gaps)
-        new = self._with_parameters(state.z, rng)
-        state.shifts, state.precision, state.center = new.shifts, new.precision, new.center
+        self._draw_parameters(state, rng)
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
         """Correlations of pairs of latents, and means of those with thresholds."""
@@ -127,42 +126,33 @@ class CopulaModel:
             quantities["mean"] = (state.shifts / scale)[:, level].ravel()
         return quantities
 
-    def snapshot(self, state: _State) -> Snapshot:
-        """Means, precision, latents, and the values these stand for."""
+    def completed(self, state: _State) -> dict[str, Values]:
+        """Values by name, those of gaps as their latents stand for."""
         values = {}
         for j, margin in enumerate(self.margins):
             completed = margin.column.values.copy()
             completed[margin.gaps] = margin.observed(state.z[margin.gaps, j])
             values[margin.column.name] = completed
-        parameters = (state.shifts.copy(), state.precision.copy())
-        return Snapshot(parameters=parameters, values=values, latent=state.z.copy(order="F"))
-
-    def resume(self, snapshot: Snapshot) -> _State:
-        """A chain from a draw."""
-        assert snapshot.latent is not None
-        shifts, precision = snapshot.parameters
-        z = snapshot.latent.copy(order="F")
-        return _State(z=z, shifts=shifts, precision=precision, center=self.fixed @ shifts)
+        return values
 
     def synthesize(
-        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
+        self, state: _State, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
     ) -> dict[str, Values]:  # fmt: skip
         """Keys from W and predictors; latents of predictors are drawn along, from scratch. A masked
         key starts near what W says: a slice would take long to find it."""
-        state = self.resume(snapshot)
+        state = deepcopy(state)
         state.z = np.asfortranarray(rng.standard_normal(state.z.shape))
         for j, margin in enumerate(self.margins):
             mask = evidence.get(margin.column.name)
             if margin.column.name not in self.keys:
                 x = margin.column.values[margin.there]
                 state.z[margin.there, j] = margin.placed(x, rng)
-            elif mask is not None and mask.log_density is not None:
-                state.z[:, j] = margin.placed(draw_levels(mask.log_density, rng), rng)
+            elif mask is not None and margin.continuous:
+                on = np.flatnonzero(mask.precision > 0)
+                state.z[on, j] = margin.placed(mask.center[on], rng)
             elif mask is not None:
-                center, precision = mask.normal
-                on = np.flatnonzero(precision > 0)
-                state.z[on, j] = margin.placed(center[on], rng)
+                state.z[:, j] = margin.placed(draw_levels(mask.log_density, rng), rng)
         for _ in range(sweeps):
             for j, margin in enumerate(self.margins):
                 mask = evidence.get(margin.column.name)
@@ -217,29 +207,28 @@ class CopulaModel:
     ) -> None:  # fmt: skip
         """Latents of a key given all others and W."""
         mean, sd = self._conditional(state, j, _ALL)
-        if evidence.log_density is not None:
+        if not margin.continuous:
             edges = (margin.edges - mean[:, None]) / sd
             logs = log_between(edges[:, :-1], edges[:, 1:]) + evidence.log_density
             x = draw_levels(logs, rng)
             low, high = margin.edges[x], margin.edges[x + 1]
             state.z[:, j] = truncated_normal(mean, sd, low, high, rng)
             return
-        center, precision = evidence.normal
 
         def likelihood(z: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
-            apart = margin.observed(z[:, 0]) - center[which]
-            return np.asarray(-0.5 * precision[which] * apart**2)
+            apart = margin.observed(z[:, 0]) - evidence.center[which]
+            return np.asarray(-0.5 * evidence.precision[which] * apart**2)
 
         noise = sd * rng.standard_normal(mean.size)
         now = state.z[:, j][:, None]
         moved = elliptical_slice(now, mean[:, None], noise[:, None], likelihood, rng)
         state.z[:, j] = moved[:, 0]
 
-    def _with_parameters(self, z: FloatArray, rng: np.random.Generator) -> _State:
+    def _draw_parameters(self, state: _State, rng: np.random.Generator) -> None:
         """Each latent on those before and on the shifts: conjugate regressions from one Gram."""
-        n, q = z.shape
+        n, q = state.z.shape
         p = self.fixed.shape[1]
-        both = np.hstack([self.fixed, z])
+        both = np.hstack([self.fixed, state.z])
         gram = both.T @ both
         below, shifts, residual = np.zeros((q, q)), np.zeros((p, q)), np.ones(q)
         for j, margin in enumerate(self.margins):
@@ -253,13 +242,9 @@ class CopulaModel:
             slopes = solve_triangular(factor.T, half + noise)
             shifts[:, j], below[j, :j] = slopes[:p], slopes[p:]
         system = np.eye(q) - below
-        shifts = solve_triangular(system, shifts.T, lower=True).T
-        return _State(
-            z=z,
-            shifts=shifts,
-            precision=(system.T / residual) @ system,
-            center=np.asfortranarray(self.fixed @ shifts),
-        )
+        state.shifts = solve_triangular(system, shifts.T, lower=True).T
+        state.precision = (system.T / residual) @ system
+        state.center = np.asfortranarray(self.fixed @ state.shifts)
 
 
 def _margins(columns: Sequence[Column]) -> tuple[_Margin, ...]:

@@ -83,9 +83,9 @@ class NormalAtMode:
         floor = np.maximum(values, 1e-6 * values.max())
         return cls(mode=mode, spread=vectors / np.sqrt(floor))
 
-    def noise(self, rng: np.random.Generator) -> FloatArray:
-        """A draw less the mode, shape (d,)."""
-        return np.asarray(self.spread @ rng.standard_normal(self.mode.size))
+    def dispersed(self, rng: np.random.Generator) -> FloatArray:
+        """A draw, twice as far from the mode, shape (d,)."""
+        return np.asarray(self.mode + 2 * self.spread @ rng.standard_normal(self.mode.size))
 
     def move(
         self, theta: FloatArray, posterior: LogPosterior, step: float, rng: np.random.Generator
@@ -167,31 +167,17 @@ def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> npt.NDArra
     return np.asarray((log_weights + noise).argmax(axis=1))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NormalPosterior:
-    """Posterior of a normal regression: slopes of `mean` (p,), Cholesky `factor` (p, p) of their
-    precision in units of the residual precision; residual variance inverse gamma (`shape`, `rate`).
-    """
-
-    mean: FloatArray
-    factor: FloatArray
-    shape: float
-    rate: float
-
-    @classmethod
-    def of(cls, design: FloatArray, x: FloatArray) -> NormalPosterior:
-        """Given a design (n, p) and values (n,)."""
-        factor = np.linalg.cholesky(design.T @ design + _SLOPE_PRECISION * np.eye(design.shape[1]))
-        half = solve_triangular(factor, design.T @ x, lower=True)
-        rate = max(_RATE + 0.5 * float(x @ x - half @ half), _RATE)
-        mean = solve_triangular(factor.T, half)
-        return cls(mean=mean, factor=factor, shape=_SHAPE + 0.5 * x.size, rate=rate)
-
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Slopes and residual variance, shape (p + 1,)."""
-        variance = self.rate / rng.gamma(self.shape)
-        noise = solve_triangular(self.factor.T, rng.standard_normal(self.mean.size))
-        return np.append(self.mean + np.sqrt(variance) * noise, variance)
+def draw_normal_regression(
+    design: FloatArray, x: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """Slopes and residual variance from their posterior given a design (n, p) and values (n,),
+    shape (p + 1,)."""
+    factor = np.linalg.cholesky(design.T @ design + _SLOPE_PRECISION * np.eye(design.shape[1]))
+    half = solve_triangular(factor, design.T @ x, lower=True)
+    rate = max(_RATE + 0.5 * float(x @ x - half @ half), _RATE)
+    variance = rate / rng.gamma(_SHAPE + 0.5 * x.size)
+    noise = np.sqrt(variance) * rng.standard_normal(half.size)
+    return np.append(solve_triangular(factor.T, half + noise), variance)
 
 
 @dataclass(frozen=True, kw_only=True)

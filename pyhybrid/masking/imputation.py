@@ -8,34 +8,78 @@ sets vary about the data as the combining rules assume. **Not differentially pri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_choice, check_count
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.checks import FloatArray, check_choice, check_count
+from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.masking.chains import AssociationModel, Chains, GibbsSettings, Snapshot, run_chains
+from pyhybrid.engines.convergence import ConvergenceRule, Diagnostics, diagnose_quantities
 from pyhybrid.masking.columns import BoundKeys, KeySynthesis, bind_keys
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import Evidence, KeyMasks, check_masks, described, draw_evidence
+from pyhybrid.masking.masks import (
+    Evidence,
+    KeyMasks,
+    RiskSubgroups,
+    check_masks,
+    described,
+    draw_evidence,
+)
 from pyhybrid.masking.release import PARTIAL, MaskedRelease, masked_release
 from pyhybrid.masking.sequence import SequentialModel
-from pyhybrid.masking.subgroups import RiskSubgroups
 from pyhybrid.measures.matching import MatchingRisk, matching_risk
 from pyhybrid.measures.models import NESTED, SINGLE, ModelUtility, model_utility
 from pyhybrid.running.tasks import Progress
 
-ASSOCIATIONS: dict[str, Callable[[BoundKeys, np.random.Generator], AssociationModel]] = {
+AssociationModel = SequentialModel | CopulaModel
+"""p(X | Z, theta) with its Gibbs sampler, which is read-only: chains share it, each has a state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GibbsSettings:
+    """How long to sample: chains, sweeps of each to forget and to keep, from 2, 20 and 50; updates
+    of all keys for one synthetic set (`sweeps`), which start from keys drawn given W; sweeps
+    between two syntheses of one imputation; the rule that chains are judged by."""
+
+    chains: int = 4
+    warmup: int = 100
+    draws: int = 500
+    sweeps: int = 30
+    between: int = 10
+    rule: ConvergenceRule = ConvergenceRule()  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        least = {"chains": 2, "warmup": 20, "draws": 50, "sweeps": 1, "between": 1}
+        for name, at_least in least.items():
+            check_count(getattr(self, name), name, at_least=at_least)
+
+
+ASSOCIATIONS: Mapping[str, type[AssociationModel]] = {
     "sequential": SequentialModel,
     "copula": CopulaModel,
 }
-_IMPUTATIONS = 5
 _COPULA = GibbsSettings(warmup=200, draws=800)
+_TICK = 10  # sweeps between two reports of progress
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chains:
+    """Draws of an association model: `quantities` (chains, draws, d) by column, or of the
+    "correlation" of a copula, and `states` of chains picked at random without replacement.
+    Confidential."""
+
+    quantities: dict[str, FloatArray]
+    states: tuple[Any, ...]
+    diagnostics: Diagnostics
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,8 +114,8 @@ class MaskedImputation(KeySynthesis):
         A sequence of conditional models by type, or a Gaussian copula.
     n_synthetic : int, default 5
         m, synthetic sets; of each imputation if keys have missing values.
-    n_imputations : int, optional
-        Imputations of missing keys, from 2; 5 if omitted. Only for keys with missing values.
+    n_imputations : int, default 5
+        Imputations, from 2, where keys have missing values.
     predictors : sequence of str, optional
         Columns of the association model beside the keys; all that a model covers if omitted. Their
         missing values are imputed along, and come back as they were.
@@ -88,7 +132,7 @@ class MaskedImputation(KeySynthesis):
 
     masks: KeyMasks = field(default_factory=dict)
     association: str = "sequential"
-    n_imputations: int | None = None
+    n_imputations: int = 5
     subgroups: RiskSubgroups | None = None
     settings: GibbsSettings | None = None
     on_not_converged: str = "raise"
@@ -99,8 +143,7 @@ class MaskedImputation(KeySynthesis):
             raise InvalidInput(f"masks must be a mapping by key: found {type(self.masks).__name__}")
         check_choice(self.association, "association", ASSOCIATIONS)
         check_choice(self.on_not_converged, "on_not_converged", ("raise", "warn"))
-        if self.n_imputations is not None:
-            check_count(self.n_imputations, "n_imputations", at_least=2)
+        check_count(self.n_imputations, "n_imputations", at_least=2)
 
     @bar_in_notebooks
     def release(
@@ -122,9 +165,9 @@ class MaskedImputation(KeySynthesis):
         bound = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))
-        chains = run_chains(
+        chains = _run_chains(
             model,
-            n_snapshots=self._nests(bound) or self.n_synthetic,
+            n_states=self.n_imputations if bound.any_key_missing else self.n_synthetic,
             settings=self._chain_settings,
             streams=source,
             on_not_converged=self.on_not_converged,
@@ -140,24 +183,25 @@ class MaskedImputation(KeySynthesis):
         one of them only. Two together would show what the masks differ by.
         """
         self._check(fit.bound, fit.data)
-        nests = self._nests(fit.bound)
+        nested = fit.bound.any_key_missing
+        n_imputations = self.n_imputations if nested else 1
         rng = fit.streams.generator("masking: synthesis")
         settings = self._chain_settings
         tables = []
-        for snapshot in self._draws(fit, nests, rng):
-            evidence = self._evidence(fit, snapshot, rng)
-            drawn = fit.model.synthesize(snapshot, evidence, rng, sweeps=settings.sweeps)
+        for state in self._states(fit, rng):
+            evidence = self._evidence(fit, state, rng)
+            drawn = fit.model.synthesize(state, evidence, rng, sweeps=settings.sweeps)
             tables.append(fit.bound.released(fit.data, drawn))
             if progress is not None:
-                progress("synthetic sets", len(tables), self.n_synthetic * (nests or 1))
+                progress("synthetic sets", len(tables), self.n_synthetic * n_imputations)
         lengths = ("chains", "warmup", "draws", "sweeps")
         return masked_release(
             tables,
             fit.data,
             method=f"masking by data augmentation, {self.association} association model",
             masks={key: described(self.masks.get(key)) for key in self.keys},
-            rule=PARTIAL if nests is None else NESTED,
-            n_imputations=nests or 1,
+            rule=NESTED if nested else PARTIAL,
+            n_imputations=n_imputations,
             diagnostics=fit.chains.diagnostics,
             settings={
                 "association": self.association,
@@ -165,7 +209,6 @@ class MaskedImputation(KeySynthesis):
                 **{name: getattr(settings, name) for name in lengths},
             },
             streams=fit.streams,
-            subgroups=None if self.subgroups is None else self.subgroups.by_record,
         )
 
     def with_masks(self, masks: KeyMasks) -> MaskedImputation:
@@ -179,10 +222,6 @@ class MaskedImputation(KeySynthesis):
             raise InvalidInput(f"the fit must be of keys {', '.join(self.keys)}")
         if self.subgroups is not None and not self.subgroups.labels.equals(df.index):
             raise InvalidInput("subgroups must be of the same records as the data")
-        if not bound.any_key_missing and self.n_imputations is not None:
-            raise InvalidInput(
-                "n_imputations is for keys with missing values: none is missing; leave it out"
-            )
         if bound.any_key_missing and self.n_synthetic < 2:
             raise InvalidInput(
                 "n_synthetic must be at least 2 where keys have missing values, for the rule that "
@@ -195,34 +234,98 @@ class MaskedImputation(KeySynthesis):
             return self.settings
         return _COPULA if self.association == "copula" else GibbsSettings()
 
-    def _nests(self, bound: BoundKeys) -> int | None:
-        """Imputations, or None if no key has missing values."""
-        return (self.n_imputations or _IMPUTATIONS) if bound.any_key_missing else None
-
-    def _draws(self, fit: MaskedFit, nests: int | None, rng: np.random.Generator) -> Any:
-        """One posterior draw for each set; within an imputation the imputed values stay."""
-        needed = nests or self.n_synthetic
-        if len(fit.chains.snapshots) < needed:
+    def _states(self, fit: MaskedFit, rng: np.random.Generator) -> Iterator[Any]:
+        """A draw of the parameters for each set; within an imputation the imputed values stay."""
+        nested = fit.bound.any_key_missing
+        needed = self.n_imputations if nested else self.n_synthetic
+        if len(fit.chains.states) < needed:
             raise InvalidInput(
-                f"the fit must hold {needed} draws: it holds {len(fit.chains.snapshots)}; fit "
-                "again with this n_synthetic"
+                f"the fit must hold {needed} draws: it holds {len(fit.chains.states)}; fit again "
+                "with these numbers of sets and imputations"
             )
-        for snapshot in fit.chains.snapshots[:needed]:
-            yield snapshot
-            if nests is None:
-                continue
-            state = fit.model.resume(snapshot)
-            for _ in range(self.n_synthetic - 1):
+        for kept in fit.chains.states[:needed]:
+            state = deepcopy(kept)
+            yield state
+            for _ in range(self.n_synthetic - 1 if nested else 0):
                 for _ in range(self._chain_settings.between):
                     fit.model.sweep(state, rng, adapt=False, impute=False)
-                yield fit.model.snapshot(state)
+                yield state
 
     def _evidence(
-        self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator
+        self, fit: MaskedFit, state: Any, rng: np.random.Generator
     ) -> dict[str, Evidence]:
         columns = {column.name: column for column in fit.bound.keys}
         groups = None if self.subgroups is None else self.subgroups.by_record
-        return draw_evidence(self.masks, columns, snapshot.values, groups, rng)
+        return draw_evidence(self.masks, columns, fit.model.completed(state), groups, rng)
+
+
+def _run_chains(
+    model: AssociationModel,
+    *,
+    n_states: int,
+    settings: GibbsSettings,
+    streams: Streams,
+    on_not_converged: str,
+    progress: Progress | None = None,
+) -> Chains:
+    """Run until converged, once more and three times as long if need be, by `on_not_converged`."""
+    longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
+    for attempt, lengths in enumerate((settings, longer), start=1):
+        chains = _attempt(model, n_states, lengths, streams, attempt, progress)
+        if chains.diagnostics.converged:
+            return chains
+    message = (
+        f"the association model has not converged: {'; '.join(chains.diagnostics.problems)}; "
+        "give more draws, fewer predictors, or another association"
+    )
+    if on_not_converged == "raise":
+        raise NotConverged(message)
+    warnings.warn(message, stacklevel=2)
+    return chains
+
+
+def _attempt(
+    model: AssociationModel, n_states: int, settings: GibbsSettings, streams: Streams,
+    attempt: int, progress: Progress | None,
+) -> Chains:  # fmt: skip
+    n_draws = settings.chains * settings.draws
+    picker = streams.generator(f"masking: picked draws, attempt {attempt}")
+    picked = picker.choice(n_draws, min(n_states, n_draws), replace=False)
+    picks = [divmod(int(position), settings.draws) for position in picked]
+    states: dict[tuple[int, int], Any] = {}
+    done = [0] * settings.chains
+
+    def run(chain: int) -> dict[str, list[FloatArray]]:
+        """One chain: its quantities; what was picked of it goes into `states`."""
+        rng = streams.generator(f"masking: chain {chain}, attempt {attempt}")
+        state: Any = model.start(rng)
+        kept: dict[str, list[FloatArray]] = {}
+        for sweep in range(settings.warmup + settings.draws):
+            model.sweep(state, rng, adapt=sweep < settings.warmup, impute=True)
+            done[chain] = sweep + 1
+            if progress is not None and sweep % _TICK == _TICK - 1:
+                total = settings.chains * (settings.warmup + settings.draws)
+                progress("association model", sum(done), total)
+            draw = sweep - settings.warmup
+            if draw < 0:
+                continue
+            for name, values in model.quantities(state).items():
+                kept.setdefault(name, []).append(values)
+            if (chain, draw) in picks:
+                states[chain, draw] = deepcopy(state)
+        return kept
+
+    with ThreadPoolExecutor(min(settings.chains, os.cpu_count() or 1)) as pool:
+        kept = list(pool.map(run, range(settings.chains)))
+    quantities = {name: np.array([chain[name] for chain in kept]) for name in kept[0]}
+    judged = diagnose_quantities(
+        quantities, settings.rule, n_chains=settings.chains, n_draws=n_draws
+    )
+    return Chains(
+        quantities=quantities,
+        states=tuple(states[pick] for pick in picks),
+        diagnostics=replace(judged, attempts=attempt),
+    )
 
 
 def masked_utility(
@@ -232,7 +335,7 @@ def masked_utility(
     release, by its rule. Where keys have missing values the model of the data uses the records
     without."""
     if release.rule == NESTED:
-        options |= {"n_imputations": release.n_imputations}
+        options |= {"n_imputations": release.statement.n_imputations}
     rule = release.rule if len(release.synthetic) > 1 else SINGLE
     return model_utility(df, release.synthetic, formula, rule=rule, **options)
 

@@ -1,4 +1,4 @@
-r"""Mask models p(W | X): what is drawn from the true value of a key, and how it weighs a candidate.
+r"""Mask models p(W | X) [J22]: what is drawn from the true value of a key, and its density.
 
 The released X* is drawn from p(X | Z, theta) p(W | X): a weak mask (small variance, large
 separation) holds X* near X, a strong one leaves it to the association model. Continuous keys are
@@ -9,15 +9,15 @@ Continuous: prior N(mu, sigma2), W_k ~ N(X, s2), k = 1 .. K, gives a normal with
 proportional to prior times exp(log density). W is drawn once from the true keys; what it says, an
 `Evidence` for each key, is all that synthesis sees of them.
 
-References
-----------
-[J22] Jiang, Raftery, Steele, Wang (2022), JASA; [JC] Jiang (2025), short course on data privacy.
+Masks may differ by risk subgroup: low, at least k0 other records match on all keys; medium, at
+least k0 match on those with levels, but fewer also on the continuous ones; high, the rest.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,23 @@ import pandas as pd
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_count,
+    check_fraction,
+    check_nonnegative,
     check_numeric,
     check_positive,
     check_vector,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.masking.columns import Column, read_keys
+from pyhybrid.measures.matching import match_counts
+from pyhybrid.models.formula.values import numbers_of
 
 _LOG_2PI = float(np.log(2 * np.pi))
 Codes = npt.NDArray[np.intp]
 SUBGROUPS = ("low", "medium", "high")
+_nothing = functools.partial(np.zeros, 0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,16 +135,9 @@ class Evidence:
     """What W says about a key. Continuous: `center` and `precision` K/s2 (n,), standardized; 0 is a
     mask that is off. Else `log_density` (n, levels) of w given x. Confidential."""
 
-    center: FloatArray | None = None
-    precision: FloatArray | None = None
-    log_density: FloatArray | None = None
-
-    @property
-    def normal(self) -> tuple[FloatArray, FloatArray]:
-        """Center and precision of a continuous key."""
-        assert self.center is not None
-        assert self.precision is not None
-        return self.center, self.precision
+    center: FloatArray = field(default_factory=_nothing)
+    precision: FloatArray = field(default_factory=_nothing)
+    log_density: FloatArray = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,10 +229,8 @@ class MisclassificationMask:
     @classmethod
     def keep(cls, probability: float, n_levels: int) -> MisclassificationMask:
         """W = X with `probability` in (0, 1], else one of the other levels, equally likely."""
-        keep = check_positive(probability, "probability")
+        keep = check_fraction(probability, "probability")
         levels = check_count(n_levels, "n_levels", at_least=2)
-        if keep > 1:
-            raise InvalidInput(f"probability must lie in (0, 1]: found {keep:g}")
         other = (1 - keep) / (levels - 1)
         return cls(matrix=np.full((levels, levels), other) + (keep - other) * np.eye(levels))  # type: ignore[arg-type]
 
@@ -262,11 +259,9 @@ class MisclassificationMask:
         return misclassification_log_density(w, x, self.matrix)
 
     def describe(self) -> str:
-        """Range of the probabilities that W is the true level."""
-        keep = np.diag(self.matrix)
-        low, high = f"{keep.min():.3g}", f"{keep.max():.3g}"
-        kept = low if low == high else f"{low} to {high}"
-        return f"misclassification mask, {self.n_levels} levels, each kept with probability {kept}"
+        """Probabilities that W is the true level, in words."""
+        kept = ", ".join(f"{probability:.3g}" for probability in np.diag(self.matrix))
+        return f"misclassification mask, levels kept with probability {kept}"
 
 
 Mask = GaussianMask | MixtureMask | MisclassificationMask
@@ -316,29 +311,28 @@ def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bo
             raise InvalidInput(
                 f"masks must be for keys: {name!r} is none; keys are {', '.join(columns)}"
             )
-        column = columns[name]
         for group, mask in _by_subgroup(of_key).items():
             if group not in SUBGROUPS:
                 raise InvalidInput(
                     f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found {group!r}"
                 )
-            if mask is not None and not isinstance(mask, Mask):
-                raise InvalidInput(
-                    f"the mask of {name!r} must be a GaussianMask, MixtureMask or "
-                    f"MisclassificationMask, or None: found {type(mask).__name__}"
-                )
-            if mask and isinstance(mask, GaussianMask) != (column.kind == "continuous"):
-                raise InvalidInput(
-                    f"{type(mask).__name__} does not fit {name!r}, which is {column.kind}: "
-                    "GaussianMask is for continuous keys, the others are for keys with levels"
-                )
-            n_levels = getattr(mask, "n_levels", None)
-            if n_levels not in (None, column.n_levels):
-                raise InvalidInput(
-                    f"the mask of {name!r} must have {column.n_levels} levels: found {n_levels}"
-                )
+            if mask is not None:
+                _check_mask(mask, columns[name])
         if isinstance(of_key, Mapping) and not subgroups:
             raise InvalidInput(f"masks by risk subgroup, as for {name!r}, need subgroups=")
+
+
+def _check_mask(mask: Any, column: Column) -> None:
+    named = f"the mask of {column.name!r}, which is {column.kind},"
+    fits = GaussianMask if column.kind == "continuous" else MixtureMask | MisclassificationMask
+    if not isinstance(mask, fits):
+        raise InvalidInput(
+            f"{named} must be a GaussianMask if it is continuous, else a MixtureMask or "
+            f"MisclassificationMask: found {type(mask).__name__}"
+        )
+    n_levels = getattr(mask, "n_levels", None)
+    if n_levels not in (None, column.n_levels):
+        raise InvalidInput(f"{named} must have {column.n_levels} levels: found {n_levels}")
 
 
 def draw_evidence(
@@ -351,27 +345,23 @@ def draw_evidence(
     """Draw W of every masked key from the true values."""
     evidence = {}
     for name, column in columns.items():
+        x = truth[name]
+        center, precision = np.zeros(x.size), np.zeros(x.size)
+        logs = np.zeros((x.size, column.n_levels))
         parts = {g: mask for g, mask in _by_subgroup(masks.get(name)).items() if mask is not None}
-        if not parts:
-            continue
-        n = len(truth[name])
-        center, precision = np.zeros(n), np.zeros(n)
-        logs = np.zeros((n, column.n_levels))
         for group, mask in parts.items():
-            rows = np.arange(n) if groups is None else np.flatnonzero(groups == group)
+            rows = np.arange(x.size) if groups is None else np.flatnonzero(groups == group)
             if not rows.size:
                 continue
             if isinstance(mask, MixtureMask) and column.kind == "nominal":
                 mask = replace(mask, n_levels=column.n_levels)
-            w = mask.draw(truth[name][rows], rng)
+            w = mask.draw(x[rows], rng)
             if isinstance(mask, GaussianMask):
                 center[rows], precision[rows] = w.mean(axis=1), mask.copies / mask.variance
             else:
                 logs[rows] = level_log_density(mask, w, column.n_levels)
-        if column.kind == "continuous":
-            evidence[name] = Evidence(center=center, precision=precision)
-        else:
-            evidence[name] = Evidence(log_density=logs)
+        if parts:
+            evidence[name] = Evidence(center=center, precision=precision, log_density=logs)
     return evidence
 
 
@@ -386,3 +376,86 @@ def described(of_key: Any) -> str:
 
 def _by_subgroup(of_key: Any) -> dict[str, Any]:
     return dict(of_key) if isinstance(of_key, Mapping) else dict.fromkeys(SUBGROUPS, of_key)
+
+
+# --- Risk subgroups -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RiskSubgroups:
+    """Risk subgroup of each record, "low", "medium" or "high"; other records that match it on all
+    keys (`n_matches`), and on those with levels only; radius of the continuous keys in their units.
+    Confidential."""
+
+    by_record: npt.NDArray[np.str_]  # (n,)
+    n_matches: IntArray
+    n_matches_levels: IntArray
+    k0: int
+    radius: Mapping[str, float]
+    keys: tuple[str, ...]
+    labels: pd.Index
+
+    def __repr__(self) -> str:
+        return f"<RiskSubgroups of {len(self.labels)} records, confidential>"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Records, share, median matches of each subgroup: subgroup, records, share, ..."""
+        columns = {"median_matches": self.n_matches, "median_matches_levels": self.n_matches_levels}
+        by_group = pd.DataFrame(columns).groupby(self.by_record)
+        table: pd.DataFrame = by_group.median().reindex(SUBGROUPS)
+        table.insert(0, "records", by_group.size().reindex(SUBGROUPS, fill_value=0))
+        table.insert(1, "share", table["records"] / len(self.labels))
+        numbered: pd.DataFrame = table.rename_axis("subgroup").reset_index()
+        return numbered
+
+
+def risk_subgroups(
+    df: pd.DataFrame,
+    keys: Sequence[str],
+    k0: int,
+    radius: float | Mapping[str, float] | None = None,
+    *,
+    types: Mapping[str, str] | None = None,
+) -> RiskSubgroups:
+    """Sort records into low, medium and high risk by how many others match them.
+
+    Parameters
+    ----------
+    df : DataFrame, n rows
+        The confidential data.
+    keys : sequence of str
+        What an intruder may know.
+    k0 : int
+        Other records that make a match harmless, from 1.
+    radius : number, or mapping of continuous key to number, optional
+        Largest distance that matches, >= 0; 0 for continuous keys that it does not name. Keys
+        with levels must be equal. Missing equals missing of the same key, and nothing else.
+    types : mapping of str to str, optional
+        As in `MaskedImputation`.
+    """
+    k0 = check_count(k0, "k0")
+    columns = read_keys(df, keys, types=types)
+    continuous = [column for column in columns if column.kind == "continuous"]
+    names = [column.name for column in continuous]
+    given = radius if isinstance(radius, Mapping) else dict.fromkeys(names, radius or 0.0)
+    for name, value in given.items():
+        if name not in names:
+            raise InvalidInput(f"radius must be of continuous keys: {name!r} is none")
+        check_nonnegative(value, f"radius of {name!r}")
+    radii = {name: float(given.get(name, 0.0)) for name in names}
+    codes = [np.where(c.missing, -1, c.values) for c in columns if c.kind != "continuous"]
+    levels = np.column_stack([np.zeros(len(df)), *codes])
+    on_levels = match_counts(levels, levels) - 1
+    reach = [0.0] * levels.shape[1]
+    numbers = []
+    for column in continuous:  # a missing number is a level of its own
+        numbers += [column.missing, np.where(column.missing, 0.0, numbers_of(column.like))]
+        reach += [0.0, radii[column.name]]
+    table = np.column_stack([levels, *numbers])
+    on_all = match_counts(table, table, reach) - 1
+    groups = np.where(on_all >= k0, "low", np.where(on_levels >= k0, "medium", "high"))
+    return RiskSubgroups(
+        by_record=groups, n_matches=on_all, n_matches_levels=on_levels, k0=k0, radius=radii,
+        keys=tuple(keys), labels=df.index,
+    )  # fmt: skip

@@ -5,8 +5,7 @@ release knows which were replaced in name only. What share of the records keeps 
 the owner alone (`MaskedRelease.unchanged`): it is a function of the confidential data.
 
 On disk a masked release is laid out as others are (`pyhybrid.releases.folder`), but for
-public/risk_statement.md and public/statement.json in place of statement and charge, and
-confidential/records.csv, which has the risk subgroups where masks differ by them.
+public/risk_statement.md and public/statement.json in place of statement and charge.
 """
 
 from __future__ import annotations
@@ -15,21 +14,13 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_output_folder,
-    number_of,
-)
+from pyhybrid.core.checks import check_choice, check_flag, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, new_identifier
 from pyhybrid.engines import Diagnostics
@@ -41,11 +32,6 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided, decided
 from pyhybrid.releases.folder import (
     FORMATS,
     published,
-    read_diagnostics,
-    read_json,
-    read_names,
-    read_records,
-    read_tables,
     with_drawn_levels,
     write_json,
     write_private,
@@ -53,10 +39,9 @@ from pyhybrid.releases.folder import (
 )
 from pyhybrid.releases.statement import decided_sentences
 from pyhybrid.releases.words import environment, in_one_line
-from pyhybrid.running.files import folder_aside, whole_only
+from pyhybrid.running.files import folder_aside
 
 PARTIAL = "partially_synthetic"
-_FORMAT, _KIND = 2, "masked"
 _NEARLY_ALL, _FEWEST = 0.95, 40  # records that keep a key left as it was; of how many
 
 
@@ -71,14 +56,10 @@ class RiskStatement:
     masks: Mapping[str, str]
     n_records: int
     n_sets: int
-    n_imputations: int  # 1 if no key had missing values
-    rule: str
     left_as_they_were: tuple[str, ...]
+    n_imputations: int = 1  # if no key had missing values
+    rule: str = PARTIAL
     differentially_private: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        for name in ("n_records", "n_sets", "n_imputations"):
-            check_count(getattr(self, name), name)
 
     def __repr__(self) -> str:
         return f"<RiskStatement: NOT differentially private, {self.method}>"
@@ -103,31 +84,27 @@ class MaskedRelease:
         category levels of the data (in files, of the sets); every column but the keys is unchanged,
         its missing values too; keys are complete.
     statement : RiskStatement
-        Its `keys`, `rule` (for `pyhybrid.measures.pool`) and `n_imputations`, m of the nested rule
-        [R04], whose r sets of one imputation follow each other, are attributes of the release, too.
+        Its `keys` and `rule` (for `pyhybrid.measures.pool`) are attributes of the release, too. Of
+        the nested rule [R04] the r sets of one of its `n_imputations` follow each other.
     diagnostics : Diagnostics or None
         Convergence of the association model; None for comparators, which have no chains.
     settings : mapping
         Public settings.
-    seeded, entropy : bool, int
-        Whether the user gave a seed; root of its random numbers, confidential.
-    subgroups : ndarray of str, shape (n,), or None
-        Risk subgroup of each record, if masks differ by it. Confidential.
+    streams : Streams
+        Of its random numbers. Confidential.
+    data : DataFrame
+        The confidential records, for the owner's report.
     identifier : str
         Tells this release from every other one.
-    data : DataFrame or None
-        The confidential records, for the owner's report; None of a release that was loaded.
     """
 
     synthetic: list[pd.DataFrame]
     statement: RiskStatement
     diagnostics: Diagnostics | None
     settings: Mapping[str, Any]
-    seeded: bool
-    entropy: int
-    subgroups: npt.NDArray[np.str_] | None = None
+    streams: Streams
+    data: pd.DataFrame
     identifier: str = field(default_factory=new_identifier)
-    data: pd.DataFrame | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         # Notes on the confidential table (attrs) would be published with the files of some formats.
@@ -154,15 +131,9 @@ class MaskedRelease:
         return self.statement.rule
 
     @property
-    def n_imputations(self) -> int:
-        """Imputations that the sets belong to; 1 without."""
-        return self.statement.n_imputations
-
-    @property
     def unchanged(self) -> dict[str, float]:
-        """By key, the share of present values of the data that the sets keep; confidential, and
-        empty of a release that was loaded."""
-        return {} if self.data is None else _unchanged(self.data, self.synthetic, self.keys)
+        """By key, the share of present values of the data that the sets keep; confidential."""
+        return _unchanged(self.data, self.synthetic, self.keys)
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
         """The same release with every column but the keys taken from `table`, as it stands there.
@@ -191,17 +162,17 @@ class MaskedRelease:
 
         Parameters and errors as of `pyhybrid.Release.save`; `attachments` may be bytes, too.
         Columns that need a decision are those that look like names or identifiers, and those that
-        give a key away; of a release that was loaded they are not looked for.
+        give a key away.
         """
         check_choice(file_format, "file_format", FORMATS)
         check_output_folder(folder, overwrite=overwrite)
         check_flag(report, "report")
         decisions = Decisions.of(drop, keep, ids)
-        exposed = {} if self.data is None else exposed_columns(self.data, self.keys)
+        exposed = exposed_columns(self.data, self.keys)
         check_decided(exposed, decisions, map(str, self.synthetic[0].columns), self.keys)
         pages = pyhybrid.reports.masked_pages(self) if report else {}
         sets = with_drawn_levels(self.synthetic, self.keys)
-        sets = decided_tables(sets, decisions, self.entropy)
+        sets = decided_tables(sets, decisions, self.streams.entropy)
         decided = (f"- {sentence}" for sentence in decided_sentences(decisions))
         words = "\n".join([self.statement.text, *decided])
         with folder_aside(folder, overwrite=overwrite, private=False) as aside:
@@ -212,51 +183,13 @@ class MaskedRelease:
             (public / "risk_statement.md").write_text(words, encoding="utf-8")
             write_json(public / "statement.json", asdict(self.statement))
             confidential.mkdir(mode=0o700)
-            if self.subgroups is not None:
-                labels = self.synthetic[0].index.to_numpy()
-                records = pd.DataFrame({"label": labels, "subgroup": self.subgroups})
-                records.to_csv(confidential / "records.csv", index=False)
             run = {
-                "kind": _KIND, "format": _FORMAT, "pyhybrid": pyhybrid.__version__,
+                "kind": "masked", "pyhybrid": pyhybrid.__version__,
                 "identifier": self.identifier, "settings": dict(self.settings),
                 "diagnostics": None if self.diagnostics is None else asdict(self.diagnostics),
-                "seeded": self.seeded, "seed": str(self.entropy),
+                "seeded": self.streams.seeded, "seed": str(self.streams.entropy),
             }  # fmt: skip
             write_private(confidential, run, {**pages, **(attachments or {})})
-
-    @staticmethod
-    def load(folder: str | os.PathLike[str]) -> MaskedRelease:
-        """Read a release that `save` wrote; InvalidInput if the folder is none, or incomplete."""
-        with whole_only(folder, "masked release"):
-            return _load(Path(folder))
-
-
-def _load(root: Path) -> MaskedRelease:
-    run = read_json(root / "confidential" / "run.json")
-    if run.get("format") != _FORMAT or run.get("kind") != _KIND:
-        raise InvalidInput(
-            f"{root} must hold a masked release of format {_FORMAT}: found "
-            f"{run.get('kind', 'another kind')!r} of format {run.get('format')!r}; this is "
-            f"pyhybrid {pyhybrid.__version__}"
-        )
-    fields = read_json(root / "public" / "statement.json")
-    del fields["differentially_private"]
-    fields |= {name: read_names(fields, name) for name in ("keys", "left_as_they_were")}
-    check_choice(fields["rule"], "rule", (PARTIAL, NESTED))
-    statement = RiskStatement(**{**fields, "masks": dict(fields["masks"])})
-    (root / "public" / "risk_statement.md").read_text(encoding="utf-8")  # there whole
-    records = root / "confidential" / "records.csv"
-    groups = read_records(records)["subgroup"].to_numpy(dtype=str) if records.exists() else None
-    return MaskedRelease(
-        synthetic=read_tables(root / "public", statement.n_sets),
-        statement=statement,
-        diagnostics=read_diagnostics(run["diagnostics"]),
-        settings=run["settings"],
-        seeded=run["seeded"],
-        identifier=run["identifier"],
-        entropy=int(run["seed"]),
-        subgroups=groups,
-    )
 
 
 def _unchanged(
@@ -274,35 +207,29 @@ def masked_release(
     synthetic: Sequence[pd.DataFrame],
     df: pd.DataFrame,
     *,
-    method: str,
     masks: Mapping[str, str],
     streams: Streams,
     settings: Mapping[str, Any],
-    rule: str = PARTIAL,
-    n_imputations: int = 1,
     diagnostics: Diagnostics | None = None,
-    subgroups: npt.NDArray[np.str_] | None = None,
+    **said: Any,
 ) -> MaskedRelease:
-    """The release of these sets of `df`, imputation by imputation; `masks` of keys are in words."""
+    """The release of these sets of `df`, imputation by imputation; `masks` of keys are in words,
+    and what else is `said` stands in the statement."""
     keys = tuple(masks)
     shares = _unchanged(df, synthetic, keys) if len(df) >= _FEWEST else {}
     statement = RiskStatement(
-        method=method,
         keys=keys,
         masks=dict(masks),
         n_records=len(df),
         n_sets=len(synthetic),
-        n_imputations=n_imputations,
-        rule=rule,
         left_as_they_were=tuple(k for k, share in shares.items() if share >= _NEARLY_ALL),
+        **said,
     )
     return MaskedRelease(
         synthetic=in_one_dtype(synthetic, keys),
         statement=statement,
         diagnostics=diagnostics,
         settings=settings,
-        seeded=streams.seeded,
-        entropy=streams.entropy,
-        subgroups=subgroups,
+        streams=streams,
         data=df,
     )

@@ -16,45 +16,41 @@ refused as not converged: leave the column out by naming the other predictors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.chains import Snapshot
-from pyhybrid.masking.columns import BoundKeys
+from pyhybrid.masking.columns import BoundKeys, Values
 from pyhybrid.masking.families import (
     STEP,
     LevelModel,
     LogPosterior,
     NormalAtMode,
-    NormalPosterior,
     adapted,
     draw_levels,
+    draw_normal_regression,
     elliptical_slice,
 )
 from pyhybrid.masking.masks import Evidence
 
-Values = npt.NDArray[Any]
 Rows = slice | npt.NDArray[np.intp]
-_PRELIMINARY = 15
 _MOVES = 2  # of the parameters of a model of levels in each sweep
 _ALL = slice(None)
 
 
 @dataclass(kw_only=True, eq=False)
 class _State:
-    """A chain: values (n,) of each column, the design (n, P); parameters, normals near their
-    posteriors and step sizes of each column, and how many sweeps these were adapted by."""
+    """A chain: values (n,) of each column, the design (n, P); parameters and step sizes of each
+    column, and how many sweeps these were adapted by."""
 
     values: list[Values]
     design: FloatArray
-    thetas: list[FloatArray]
-    normals: list[NormalAtMode | None]
     steps: FloatArray
+    thetas: list[FloatArray] = field(default_factory=list)
     n_adapted: int = 0
 
 
@@ -64,9 +60,8 @@ class SequentialModel:
     def __init__(self, bound: BoundKeys, rng: np.random.Generator) -> None:
         self.columns = (*bound.incomplete, *bound.keys)
         self.n_keys = len(bound.keys)
-        n = bound.n_records
-        parts = [np.ones((n, 1)), *(c.encoded(c.values) for c in bound.complete)]
-        self._base = np.hstack(parts)
+        ones = np.ones((bound.n_records, 1))
+        self._base = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
         widths = [c.width for c in self.columns]
         self.starts = self._base.shape[1] + np.concatenate(([0], np.cumsum(widths)))
         self.models = [
@@ -76,33 +71,22 @@ class SequentialModel:
             for c, p in zip(self.columns, self.starts, strict=False)
         ]
         self.gaps = [np.flatnonzero(c.missing) for c in self.columns]
-        self._complete = not any(rows.size for rows in self.gaps)
-        self._normals: list[NormalAtMode | None] = []
-        self._conjugates: dict[int, NormalPosterior] = {}
-        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
-        self._normals = self._normals_at(state, seen_only=True)
-        if not self._complete:  # once more after some sweeps, as values had to be filled in
-            state = self.start(rng)
-            for _ in range(_PRELIMINARY):
-                self.sweep(state, rng, adapt=True, impute=True)
-            self._normals = self._normals_at(state)
+        state = self._filled(rng)
+        self._normals = [self._normal(state, j) for j in range(len(self.columns))]
 
     def start(self, rng: np.random.Generator) -> _State:
         """A chain from dispersed parameters and imputations."""
-        state = self._state([self._filled(j, rng) for j in range(len(self.columns))])
-        state.thetas = [
-            self._normal_draw(j, state.design, state.values[j], rng)
-            if near is None
-            else near.mode + 2 * near.noise(rng)
-            for j, near in enumerate(self._normals)
-        ]
+        state = self._filled(rng)
+        for j, near in enumerate(self._normals):
+            theta = self._regression_draw(state, j, rng) if near is None else near.dispersed(rng)
+            state.thetas.append(theta)
         return state
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Column by column: parameters given the true keys, then missing values; see the module."""
-        for j, near in enumerate(state.normals):
+        for j, near in enumerate(self._normals):
             if near is None:
-                state.thetas[j] = self._normal_draw(j, state.design, state.values[j], rng)
+                state.thetas[j] = self._regression_draw(state, j, rng)
             else:
                 posterior, step = self._posterior(state, j), float(state.steps[j])
                 for _ in range(_MOVES):
@@ -125,26 +109,17 @@ class SequentialModel:
             quantities[column.name] = parameters
         return quantities
 
-    def snapshot(self, state: _State) -> Snapshot:
-        """Parameters and completed values."""
-        values = {c.name: v.copy() for c, v in zip(self.columns, state.values, strict=True)}
-        return Snapshot(parameters=tuple(t.copy() for t in state.thetas), values=values)
-
-    def resume(self, snapshot: Snapshot, *, refit: bool = True) -> _State:
-        """A chain from a draw; with normals anew if values were imputed, which count from here."""
-        values = [snapshot.values[c.name].copy() for c in self.columns]
-        state = self._state(values, snapshot.parameters)
-        if refit and not self._complete:
-            state.normals = self._normals_at(state)
-        return state
+    def completed(self, state: _State) -> dict[str, Values]:
+        """Values by name, what was missing as it is imputed."""
+        return {c.name: values for c, values in zip(self.columns, state.values, strict=True)}
 
     def synthesize(
-        self, snapshot: Snapshot, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
+        self, state: _State, evidence: Mapping[str, Evidence], rng: np.random.Generator, *,
         sweeps: int,
     ) -> dict[str, Values]:  # fmt: skip
         """Keys in sequence given the earlier ones, then `sweeps` updates given all others; what is
         missing in predictors is drawn along."""
-        state = self.resume(snapshot, refit=False)
+        state = deepcopy(state)
         first_key = len(self.columns) - self.n_keys
         drawn: list[tuple[int, Rows]] = [
             (j, self.gaps[j] if j < first_key else _ALL)
@@ -160,49 +135,34 @@ class SequentialModel:
                     self._redraw(state, j, rows, mask, rng, later=True)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
 
-    def _normals_at(self, state: _State, *, seen_only: bool = False) -> list[NormalAtMode | None]:
-        """At the modes given a state, or given the records alone that show a value."""
-        return [
-            None
-            if model is None
-            else NormalAtMode.of(
-                self._posterior(state, j, seen_only=seen_only), np.zeros(model.size)
-            )
-            for j, model in enumerate(self.models)
-        ]
+    def _normal(self, state: _State, j: int) -> NormalAtMode | None:
+        """Near the posterior given the records that show column j, if it has levels."""
+        model, seen = self.models[j], ~self.columns[j].missing
+        if model is None:
+            return None
+        design, x = state.design[seen, : self.starts[j]], state.values[j][seen]
+        return NormalAtMode.of(
+            lambda theta: model.log_posterior(theta, design, x), np.zeros(model.size)
+        )
 
-    def _posterior(self, state: _State, j: int, *, seen_only: bool = False) -> LogPosterior:
+    def _posterior(self, state: _State, j: int) -> LogPosterior:
         model, design, x = self.models[j], state.design[:, : self.starts[j]], state.values[j]
         assert model is not None
-        if seen_only:
-            design, x = (part[~self.columns[j].missing] for part in (design, x))
         return lambda theta: model.log_posterior(theta, design, x)
 
-    def _filled(self, j: int, rng: np.random.Generator) -> Values:
-        """Values with the missing ones drawn from those that are there."""
-        column, rows = self.columns[j], self.gaps[j]
-        values: Values = column.values.copy()
-        values[rows] = rng.choice(values[~column.missing], rows.size)
-        return values
-
-    def _state(self, values: list[Values], thetas: Sequence[FloatArray] = ()) -> _State:
+    def _filled(self, rng: np.random.Generator) -> _State:
+        """A chain without parameters, missing values drawn from those that are there."""
+        values = []
+        for column, rows in zip(self.columns, self.gaps, strict=True):
+            completed = column.values.copy()
+            completed[rows] = rng.choice(column.values[~column.missing], rows.size)
+            values.append(completed)
         encoded = (c.encoded(v) for c, v in zip(self.columns, values, strict=True))
         design = np.asfortranarray(np.hstack([self._base, *encoded]))
-        return _State(
-            values=values, design=design, thetas=list(thetas), normals=self._normals,
-            steps=np.full(len(self.columns), STEP),
-        )  # fmt: skip
+        return _State(values=values, design=design, steps=np.full(len(values), STEP))
 
-    def _normal_draw(
-        self, j: int, design: FloatArray, x: Values, rng: np.random.Generator
-    ) -> FloatArray:
-        """Slopes and residual variance of a normal regression, conjugate; shape (p + 1,)."""
-        posterior = self._conjugates.get(j)
-        if posterior is None:
-            posterior = NormalPosterior.of(design[:, : self.starts[j]], x)
-            if self._complete:
-                self._conjugates[j] = posterior
-        return posterior.draw(rng)
+    def _regression_draw(self, state: _State, j: int, rng: np.random.Generator) -> FloatArray:
+        return draw_normal_regression(state.design[:, : self.starts[j]], state.values[j], rng)
 
     def _redraw(
         self, state: _State, j: int, rows: Rows, evidence: Evidence | None,
@@ -219,7 +179,7 @@ class SequentialModel:
             logs = model.log_probabilities(eta, model.cuts(theta))
             if later:
                 logs = logs + self._logs_after(state, j, rows)
-            if evidence is not None and evidence.log_density is not None:
+            if evidence is not None:
                 logs = logs + evidence.log_density[rows]
             drawn = draw_levels(logs, rng)
         state.values[j][rows] = drawn
@@ -246,8 +206,8 @@ class SequentialModel:
         precision = np.full(len(design), 1 / theta[-1])
         total = (design[:, : self.starts[j]] @ theta[:-1]) / theta[-1]
         if evidence is not None:
-            center, of_mask = (part[rows] for part in evidence.normal)
-            precision, total = precision + of_mask, total + of_mask * center
+            of_mask = evidence.precision[rows]
+            precision, total = precision + of_mask, total + of_mask * evidence.center[rows]
         others = []
         for k in range(j + 1, len(self.columns)) if later else ():
             rest, slopes = self._without(state, j, k, design)

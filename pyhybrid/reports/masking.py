@@ -25,11 +25,9 @@ def masked_pages(release: MaskedRelease) -> dict[str, str]:
     """The owner's page of a masked release by file name, as `MaskedRelease.save` writes it.
 
     CONFIDENTIAL. An intruder is taken to match keys exactly; for other radii and for an analysis
-    beside it see `mask_report`. A release that was loaded has no data, and no page.
+    beside it see `mask_report`.
     """
     data = release.data
-    if data is None:
-        return {}
     before, after = (release_risk(each, data, keys=release.keys) for each in (None, release))
     groups = risk_subgroups(data, release.keys, _FEW, types=release.settings["keys"])
     page = mask_report(release, data, before=before, after=after, subgroups=groups)

@@ -4,11 +4,8 @@ What is written stands aside under a name of its own until it is complete, and i
 place. Confidential files have mode 0600 and confidential folders 0700, from their first byte on;
 what is to be given away has 0644 and 0755.
 
-The lock is of an open file or folder, held by one process, gone with the process that held it: the
-operating system keeps it, so that a process that is killed leaves no lock behind. A library of lock
-files (filelock) does not fit: it empties the file it locks, while the ledger and the results file
-are locked themselves, and beside a ledger it would leave a second file to be copied, lost or
-removed.
+The lock is of an open file or folder, held by one process, and gone with it, also by a kill. A
+library of lock files (filelock) would leave a second file beside a ledger, to be copied or lost.
 """
 
 from __future__ import annotations
@@ -63,10 +60,7 @@ def write_files(
     with contextlib.ExitStack() as stack:
         for path, content in contents.items():
             aside = stack.enter_context(file_aside(path, private=private))
-            try:
-                aside.write_bytes(_bytes(content))
-            except OSError as error:
-                raise SaveFailed(f"{path} could not be written: {error.strerror}") from None
+            aside.write_bytes(_bytes(content))
         for path in contents:
             check_new_file(path, overwrite=overwrite)
 

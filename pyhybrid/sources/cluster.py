@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import pickle
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import add
@@ -20,17 +21,27 @@ from pyhybrid.core.errors import InvalidInput, PyhybridError, SourceFailed
 from pyhybrid.sources.source import BATCH, SAMPLED, Source
 
 
-class DaskFrame(Source):
-    """A Dask data frame; sums run on the cluster whose client is the current one, if there is one.
-
-    Parameters
-    ----------
-    frame : dask.dataframe.DataFrame
-    """
+class _ClusterFrame(Source):
+    """A data frame whose partitions workers hold."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self.columns = tuple(str(name) for name in frame.columns)
+
+    @abstractmethod
+    def _sampled(self, columns: list[str], share: float) -> pd.DataFrame:
+        """A random share of the records."""
+
+    def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
+        self.check_columns(columns)
+        share = min(1.0, 1.1 * n / max(self.count(), 1))
+        with _by_type_alone():
+            table: pd.DataFrame = self._sampled([*columns], share).reset_index(drop=True).iloc[:n]
+        return table
+
+
+class DaskFrame(_ClusterFrame):
+    """A Dask data frame; sums run on the cluster of the current client, if there is one."""
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         import dask
@@ -48,26 +59,13 @@ class DaskFrame(Source):
                 batch = part.compute()
             yield batch
 
-    def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
-        self.check_columns(columns)
-        total = self.count()
-        with _by_type_alone():
-            part = self._frame[[*columns]].sample(frac=min(1.0, 1.1 * n / max(total, 1))).compute()
-        table: pd.DataFrame = part.reset_index(drop=True).iloc[:n]
+    def _sampled(self, columns: list[str], share: float) -> pd.DataFrame:
+        table: pd.DataFrame = self._frame[columns].sample(frac=share).compute()
         return table
 
 
-class SparkFrame(Source):
-    """A Spark data frame.
-
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-    """
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.columns = tuple(str(name) for name in frame.columns)
+class SparkFrame(_ClusterFrame):
+    """A Spark data frame."""
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
@@ -87,11 +85,8 @@ class SparkFrame(Source):
             while batch := [*itertools.islice(rows, BATCH)]:
                 yield pd.DataFrame(batch, columns=[*columns])
 
-    def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
-        self.check_columns(columns)
-        share = min(1.0, 1.1 * n / max(self.count(), 1))
-        with _by_type_alone():
-            table: pd.DataFrame = self._frame.select(*columns).sample(share).toPandas().iloc[:n]
+    def _sampled(self, columns: list[str], share: float) -> pd.DataFrame:
+        table: pd.DataFrame = self._frame.select(*columns).sample(share).toPandas()
         return table
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.running.tasks import in_threads
 from pyhybrid.sources.source import (
@@ -21,29 +24,17 @@ from pyhybrid.sources.source import (
     Source,
     refuse_values,
 )
-from pyhybrid.sources.thresholds import Thresholds, thresholds
 
 _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
+_ROUNDS, _BETWEEN = 6, (0.25, 0.5, 0.75)  # of the search for thresholds
 _CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 class IbisTable(Source):
-    """An ibis table expression.
-
-    Parameters
-    ----------
-    table : ibis.expr.types.Table
-    missing_texts : sequence of str
-        Texts that stand for a missing value, of files without types.
-
-    Attributes
-    ----------
-    grouped : bool
-        True if cells are counted by group-bys where the table is, else by batches; both count
-        alike.
-    """
+    """An ibis table expression, whose cells are counted by group-bys where the table is if
+    `grouped`, else by batches; both count alike."""
 
     def __init__(self, table: Any, missing_texts: Sequence[str] = ()) -> None:
         self.missing_texts = tuple(missing_texts)
@@ -106,14 +97,8 @@ class IbisTable(Source):
         rows, total = self._table.select(*columns), self.count()
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
-        return _frame(rows)
-
-    def distinct(self, column: str) -> list[Any]:
-        self.check_columns([column])
-        values = self._table[column]
-        levels = self._table.filter(values.notnull()).select(column).distinct()
-        seen = _frame(levels)[column]
-        return sorted(seen.dropna().tolist(), key=lambda value: (str(type(value)), value))
+        frame: pd.DataFrame = _from_ibis("reading", rows.to_pyarrow).to_pandas()
+        return frame  # where days of a DATE column stay days
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])
@@ -202,12 +187,6 @@ def _nested(numbers: Any, cut: Thresholds) -> Any:
     return below(0, cut.at.size)
 
 
-def _frame(rows: Any) -> pd.DataFrame:
-    """Rows as `batches` has them: days of a DATE column stay days."""
-    frame: pd.DataFrame = _from_ibis("reading", rows.to_pyarrow).to_pandas()
-    return frame
-
-
 def _from_ibis(what: str, call: Callable[[], Any]) -> Any:
     """What a call of ibis returns, without its warnings; an error by its type alone, as its text
     can quote values and passwords."""
@@ -220,3 +199,71 @@ def _from_ibis(what: str, call: Callable[[], Any]) -> Any:
             f"the table could not be read while {what}: {type(error).__name__}; is it there, and "
             "is the connection?"
         ) from None
+
+
+# --- Thresholds ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Thresholds:
+    """Ascending floats `at` (T,), and the cell (T + 1,) below the first, from each on; -1 for no
+    cell. A database cuts a column where a data frame is cut, to the last bit: they are found with
+    the function that cuts data frames, and a comparison of floats is the same everywhere."""
+
+    at: FloatArray
+    cells: IntArray
+
+    def places(self, numbers: FloatArray) -> IntArray:
+        """Cell of each number, shape (n,)."""
+        return np.asarray(self.cells[np.searchsorted(self.at, numbers, side="right")])
+
+
+def thresholds(cells: ColumnCells) -> Thresholds:
+    """Where the cell of a number changes, by bisection over all floats; InvalidInput if cells
+    change more often than `changes_near` says."""
+    assert cells.changes_near is not None
+    ordered = np.unique(_ordered(np.concatenate([[-np.inf, np.inf], cells.changes_near])))
+    for _ in range(_ROUNDS):
+        found = _bisected(cells, ordered)
+        between = np.unique(np.concatenate([_between(ordered, share) for share in _BETWEEN]))
+        wrong = found.places(_floats(between)) != _cut(cells, between)
+        if not wrong.any():
+            return found
+        ordered = np.unique(np.concatenate([ordered, between[wrong]]))
+    raise InvalidInput(
+        f"cells of column {cells.column!r} must be intervals: their edges are too near"
+    )
+
+
+def _bisected(cells: ColumnCells, ordered: IntArray) -> Thresholds:
+    place = _cut(cells, ordered)
+    changes = np.flatnonzero(place[1:] != place[:-1])
+    low, high, below = ordered[changes].copy(), ordered[changes + 1].copy(), place[changes]
+    while ((high - low) > 1).any():
+        middle = low + (high - low) // 2
+        same = _cut(cells, middle) == below
+        low, high = np.where(same, middle, low), np.where(same, high, np.maximum(middle, low + 1))
+    at = _floats(high)
+    order = np.argsort(at, kind="stable")
+    return Thresholds(at=at[order], cells=np.append(place[:1], place[changes + 1][order]))
+
+
+def _cut(cells: ColumnCells, ordered: IntArray) -> IntArray:
+    return cells.cut(pd.Series(_floats(ordered), name=cells.column))
+
+
+def _between(ordered: IntArray, share: float) -> IntArray:
+    low, high = _floats(ordered[:-1]), _floats(ordered[1:])
+    low, high = np.maximum(low, -1e300), np.minimum(high, 1e300)
+    return np.clip(_ordered(low + share * (high - low)), ordered[:-1], ordered[1:])
+
+
+def _ordered(numbers: FloatArray) -> IntArray:
+    """Whole numbers in the order of floats, without negative zero."""
+    bits = (np.asarray(numbers, dtype=np.float64) + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
+
+
+def _floats(ordered: IntArray) -> npt.NDArray[np.float64]:
+    bits = np.where(ordered >= 0, ordered, np.iinfo(np.int64).min - ordered)
+    return bits.astype(np.int64).view(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from pathlib import Path
@@ -56,7 +57,8 @@ def open_source(table: Any) -> Source:
     if isinstance(table, Source):
         return table
     if isinstance(table, (str, os.PathLike)):
-        return _named(os.fspath(table))
+        name = os.fspath(table)
+        return IbisTable(_in_database(name)) if _is_of_database(name) else _of_files(name)
     home = type(table).__module__.split(".")[0]
     if home == "ibis":
         return IbisTable(table)
@@ -71,14 +73,11 @@ def open_source(table: Any) -> Source:
 
 def is_source(data: str) -> bool:
     """True for the name of a table that is more than one file."""
-    files = Path(data).is_dir() or any(mark in data for mark in "*?[")
-    return "::" in data or "://" in data or data.startswith(_ENVIRONMENT) or files
+    return _is_of_database(data) or Path(data).is_dir() or any(mark in data for mark in "*?[")
 
 
-def _named(name: str) -> Source:
-    if "::" in name or "://" in name or name.startswith(_ENVIRONMENT):
-        return IbisTable(_in_database(name))
-    return _of_files(name)
+def _is_of_database(name: str) -> bool:
+    return "::" in name or "://" in name or name.startswith(_ENVIRONMENT)
 
 
 def _in_database(name: str) -> Any:
@@ -113,14 +112,9 @@ def _in_database(name: str) -> Any:
 
 def _of_files(name: str) -> Source:
     ibis, path = _ibis(), Path(name)
-    files = (
-        sorted(path.rglob("*"))
-        if path.is_dir()
-        else sorted(Path().glob(name))
-        if not path.is_absolute()
-        else sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-    )
-    kinds = {kind: [str(file) for file in files if file.name.lower().endswith(kind)]
+    pattern = str(path / "**") if path.is_dir() else name
+    files = sorted(glob.glob(pattern, recursive=True))
+    kinds = {kind: [file for file in files if file.lower().endswith(kind)]
              for kind in (_PARQUET, _CSV)}  # fmt: skip
     kinds = {kind: files for kind, files in kinds.items() if files}
     if len(kinds) != 1:

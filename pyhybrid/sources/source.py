@@ -8,6 +8,7 @@ changes nothing, to the last digit. `Source` is the only class that knows where 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,21 +30,10 @@ SAMPLED = 50_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnCells:
-    """Public cells of a column.
-
-    Attributes
-    ----------
-    column : str
-    n_cells : int
-    cut : callable
-        From a column without missing values to the cell of each entry, which no other entry has a
-        say in; -1 for what is in no cell.
-    missing : int or None
-        Cell of missing values; None refuses them.
-    changes_near : ndarray or None
-        Of numbers: where the cell may change, one change between any two of them; None if cells
-        are single values.
-    """
+    """Public cells of a column: `cut` gives the cell of each entry of a column without missing
+    values, in which no other entry has a say, -1 for what is in no cell; `missing` is the cell of
+    missing values, which None refuses. Cells of numbers may change at most once between any two
+    of `changes_near`, which is None if cells are single values."""
 
     column: str
     n_cells: int
@@ -64,30 +54,16 @@ Request = tuple[ColumnCells, ...]
 
 
 class Source(ABC):
-    """Records that are read by sums alone.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Their columns.
-    missing_texts : tuple of str
-        Texts that stand for a missing value, of files without types; none of other tables.
-    """
+    """Records of these columns that are read by sums alone; `missing_texts` stand for a missing
+    value in files without types."""
 
     columns: tuple[str, ...]
     missing_texts: tuple[str, ...] = ()
 
     @abstractmethod
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
-        """Sum over all batches of what `of_batch` makes of one: whole numbers or arrays of them.
-
-        Parameters
-        ----------
-        of_batch : callable
-            From a data frame of these columns, with some of the records, to what is added. It may
-            run in another process.
-        columns : sequence of str
-        """
+        """Sum over all batches of what `of_batch`, which may run in another process, makes of a
+        data frame of these columns: whole numbers or arrays of them."""
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
@@ -107,20 +83,14 @@ class Source(ABC):
         return int(self.sums(len, self.columns[:1]))
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
-        """Records in each cell of each table, counted exactly.
-
-        Raises
-        ------
-        InvalidInput
-            For a value that is in no cell, or is missing where that is no cell; names the column.
-        """
+        """Records in each cell of each table, counted exactly; InvalidInput, which names the
+        column, for a value that is in no cell, or is missing where that is no cell."""
         names = dict.fromkeys(cells.column for request in requests for cells in request)
-        totals = self.sums(partial(_batch_counts, requests), [*names])
-        return [*totals.parts]
+        return [*self.sums(partial(counts_of, requests), [*names]).parts]
 
     def distinct(self, column: str) -> list[Any]:
         """Values of a public column, without missing ones, sorted."""
-        values = self.sums(partial(_batch_values, column), [column]).values
+        values = self.sums(partial(_batch_values, column), [column])
         return sorted(values, key=lambda value: (str(type(value)), value))
 
     def has_missing(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -151,7 +121,7 @@ def refuse_values(column: str, *, missing: bool) -> InvalidInput:
     )
 
 
-def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> list[IntArray]:
+def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> Parts:
     """Counts of a batch."""
     places: dict[int, IntArray] = {}
     for cells in {id(cells): cells for request in requests for cells in request}.values():
@@ -166,15 +136,11 @@ def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> list[IntArray
         for cells in request:
             index = index * cells.n_cells + places[id(cells)]
         counts.append(np.bincount(index, minlength=int(np.prod(shape))).reshape(shape))
-    return counts
+    return Parts(tuple(counts))
 
 
-def _batch_counts(requests: Sequence[Request], batch: pd.DataFrame) -> Parts:
-    return Parts(tuple(counts_of(requests, batch)))
-
-
-def _batch_values(column: str, batch: pd.DataFrame) -> Values:
-    return Values(frozenset(batch[column].dropna().unique().tolist()))
+def _batch_values(column: str, batch: pd.DataFrame) -> Counter[Any]:
+    return Counter(batch[column].dropna().unique().tolist())
 
 
 def _batch_missing(batch: pd.DataFrame) -> IntArray:
@@ -189,13 +155,3 @@ class Parts:
 
     def __add__(self, other: Parts) -> Parts:
         return Parts(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """A set whose sum with another is their union."""
-
-    values: frozenset[Any]
-
-    def __add__(self, other: Values) -> Values:
-        return Values(self.values | other.values)

@@ -27,12 +27,12 @@ from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import (
     CartSynthesis,
     GaussianMask,
+    GibbsSettings,
     MaskedImputation,
     MixtureMask,
     ParametricSynthesis,
     risk_subgroups,
 )
-from pyhybrid.masking.chains import GibbsSettings
 from pyhybrid.masking.imputation import masked_utility, naming_share, release_risk
 from pyhybrid.studies.study import (
     Claim,

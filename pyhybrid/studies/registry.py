@@ -42,7 +42,6 @@ from pyhybrid.masking import (
     ParametricSynthesis,
     masks_by_type,
 )
-from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
@@ -137,9 +136,9 @@ class _OneMask(MaskedImputation):
     """DA-MI with the same errors of the masks in every set, as the supplement draws them."""
 
     def _evidence(
-        self, fit: MaskedFit, snapshot: Snapshot, rng: np.random.Generator
+        self, fit: MaskedFit, state: Any, rng: np.random.Generator
     ) -> dict[str, Evidence]:
-        return super()._evidence(fit, snapshot, fit.streams.generator("one mask"))
+        return super()._evidence(fit, state, fit.streams.generator("one mask"))
 
 
 def _masked(
@@ -156,9 +155,8 @@ def _masked(
 def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
     """The data with what the sampler imputed, draw by draw."""
     columns = (*fit.bound.keys, *fit.bound.incomplete)
-    imputed = (
-        {c.name: c.decoded(draw.values[c.name]) for c in columns} for draw in fit.chains.snapshots
-    )
+    draws = [fit.model.completed(state) for state in fit.chains.states]
+    imputed = ({c.name: c.decoded(draw[c.name]) for c in columns} for draw in draws)
     return [data.fillna(pd.DataFrame(values)) for values in imputed]
 
 

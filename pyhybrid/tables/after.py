@@ -22,6 +22,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,15 @@ class Relation:
 
     def value(self, table: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.Series:
         """Of its expression for each row: numbers, or logicals, which may be missing."""
-        value = self._of(self.tree, table, kinds)
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = self._of(self.tree, table, kinds)
+        except (TypeError, ZeroDivisionError):
+            raise InvalidInput(
+                f"after: {self.text!r} cannot be computed: numbers are added, multiplied, and "
+                "divided, not by 0; texts are equal (==) or not (!=) to quoted texts; and, or and "
+                "not stand between comparisons, one side of which is a column"
+            ) from None
         logical = isinstance(value, pd.Series) and value.dtype == "boolean"
         if self.role != "derived" and not logical:
             raise InvalidInput(f"after: {self.text!r} must compare: found no comparison")
@@ -95,39 +104,21 @@ class Relation:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
             return node.value
         if isinstance(node, ast.UnaryOp):
-            minus = isinstance(node.op, ast.USub)
-            value = self._typed(
-                self._of(node.operand, table, kinds), "number" if minus else "logical"
-            )
-            return -value if minus else ~value
+            value = self._of(node.operand, table, kinds)
+            return -value if isinstance(node.op, ast.USub) else ~value
         if isinstance(node, ast.BinOp):
-            left, right = (
-                self._typed(self._of(side, table, kinds), "number")
-                for side in (node.left, node.right)
-            )
-            try:
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    value = ARITHMETIC[type(node.op)](left, right)
-            except ZeroDivisionError:  # of two constants; in a column the cell is missing
-                raise self._wrong("it divides by 0") from None
+            left, right = (self._of(side, table, kinds) for side in (node.left, node.right))
+            value = ARITHMETIC[type(node.op)](left, right)
             return value.where(np.isfinite(value)) if isinstance(value, pd.Series) else value
         if isinstance(node, ast.BoolOp):
-            parts = [self._typed(self._of(side, table, kinds), "logical") for side in node.values]
-            both = isinstance(node.op, ast.And)
-            return reduce(lambda one, other: one & other if both else one | other, parts)
+            parts = [self._of(side, table, kinds) for side in node.values]
+            if any(getattr(part, "dtype", None) != "boolean" for part in parts):
+                raise TypeError("a part that is no comparison")
+            return reduce(and_ if isinstance(node.op, ast.And) else or_, parts)
         if isinstance(node, ast.Compare):
             pairs = zip(pairwise((node.left, *node.comparators)), node.ops, strict=True)
-            compared = [self._compared(sides, op, table, kinds) for sides, op in pairs]
-            return reduce(lambda one, other: one & other, compared)
-        raise self._wrong("a constant is neither number nor text")
-
-    def _typed(self, value: Any, needed: str) -> Any:
-        """The value, if it is of the type that is needed."""
-        if needed == "number" and _type(value) != needed:
-            raise self._wrong("only numbers can be added, multiplied or divided")
-        if needed == "logical" and not (isinstance(value, pd.Series) and _type(value) == needed):
-            raise self._wrong("and, or and not stand between comparisons")
-        return value
+            return reduce(and_, (self._compared(sides, op, table, kinds) for sides, op in pairs))
+        raise TypeError("a constant that is neither number nor text")
 
     def _compared(
         self, sides: tuple[ast.expr, ...], op: ast.cmpop, table: pd.DataFrame,
@@ -135,27 +126,16 @@ class Relation:
     ) -> pd.Series:  # fmt: skip
         same = isinstance(op, ast.Eq | ast.NotEq)
         left, right = (self._of(side, table, kinds, codes=same) for side in sides)
-        if _type(left) != _type(right):
-            raise self._wrong("texts compare with quoted texts, numbers with numbers")
-        if _type(left) == "text" and not same:
-            raise self._wrong("texts are equal (==) or not (!=)")
+        texts = {_is_text(left), _is_text(right)}
         value = COMPARISONS[type(op)](left, right)
-        if not isinstance(value, pd.Series):
-            raise self._wrong("one side must be a column")
-        absent = pd.isna(left) | pd.isna(right)
-        compared: pd.Series = value.astype("boolean").mask(absent)
+        if len(texts) == 2 or (texts == {True} and not same) or not isinstance(value, pd.Series):
+            raise TypeError("texts compare with quoted texts, numbers with numbers")
+        compared: pd.Series = value.astype("boolean").mask(pd.isna(left) | pd.isna(right))
         return compared
 
-    def _wrong(self, why: str) -> InvalidInput:
-        return InvalidInput(f"after: {self.text!r} cannot be computed: {why}")
 
-
-def _type(value: Any) -> str:
-    """Of a column or a constant: "text", "logical" or "number"."""
-    name = value.dtype.name if isinstance(value, pd.Series) else type(value).__name__
-    return {"string": "text", "str": "text", "boolean": "logical", "bool": "logical"}.get(
-        name, "number"
-    )
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, pd.Series) and value.dtype == "string")
 
 
 def relations(

@@ -92,11 +92,10 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
     check_names(header)
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
-    if not _lines_are_even(path, encoding, taken, len(header)):
-        with _opened(path, encoding) as file:
-            lines = csv.reader(file, delimiter=taken)  # pandas fills a line in silence
-            if any(0 < len(cells) < len(header) for cells in lines):
-                raise pd.errors.ParserError(f"line {lines.line_num} ends early")
+    with _opened(path, encoding) as file:
+        lines = csv.reader(file, delimiter=taken)  # pandas fills a line in silence
+        if any(0 < len(cells) < len(header) for cells in lines):
+            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
     with warnings.catch_warnings():
         # Rows longer than the header lose cells with no more than a warning.
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -105,22 +104,6 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     named = {"\t": "tabs"}.get(taken, repr(taken))
     remarks = (f"its cells are taken as separated by {named}",) if taken != "," else ()
     return Texts(cells=cells, remarks=() if separator else remarks)
-
-
-def _lines_are_even(path: Path, encoding: str, separator: str, n_cells: int) -> bool:
-    """Whether each line that is not empty has so many cells, of a file without quotes; False where
-    this cannot be told quickly."""
-    if path.suffix.lower() == ".gz" or not encoding.startswith("utf-8") or len(separator) > 1:
-        return False
-    data = np.fromfile(path, dtype=np.uint8)
-    if (data == ord('"')).any():
-        return False
-    ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
-    before = np.searchsorted(np.flatnonzero(data == ord(separator)), ends)
-    held = np.diff(np.append(0, before)) == n_cells - 1
-    size, returns = np.diff(np.append(-1, ends)) - 1, data[np.maximum(ends, 1) - 1] == ord("\r")
-    empty = size - returns <= 0
-    return bool((held | empty).all() and not (data == ord("\r")).sum() > ends.size)
 
 
 def _opened(path: Path, encoding: str) -> IO[str]:

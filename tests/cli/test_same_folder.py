@@ -86,6 +86,6 @@ def test_python_and_the_command_line_leave_the_same_folder(
 def test_a_release_without_its_data_or_by_choice_has_no_report(tmp_path: Path) -> None:
     for place, release in enumerate((_histogram(_table()), _mask(_table()))):
         release.save(tmp_path / f"{place}", report=False)
-        type(release).load(tmp_path / f"{place}").save(tmp_path / f"{place} again")
-        for saved in (f"{place}", f"{place} again"):
-            assert "confidential/report.html" not in _files(tmp_path / saved)
+        assert "confidential/report.html" not in _files(tmp_path / f"{place}")
+    ph.Release.load(tmp_path / "0").save(tmp_path / "again")
+    assert "confidential/report.html" not in _files(tmp_path / "again")

@@ -13,7 +13,6 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.app import run
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.masking.release import RiskStatement
 from pyhybrid.measures.summaries import as_dict
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
@@ -99,15 +98,6 @@ def _save_release(df: pd.DataFrame, folder: Path) -> None:
     steps.release(df, n_synthetic=2, seed=1, **RANDOM_DRAWS).save(folder, report=False)
 
 
-def _save_masked(df: pd.DataFrame, folder: Path) -> None:
-    made = ph.masking.MaskedImputation(
-        keys=["y"], n_synthetic=2, settings=ph.masking.GibbsSettings(warmup=50, draws=50),
-        predictors=["x"], on_not_converged="warn",
-    )  # fmt: skip
-    df = pd.concat([df] * 10, ignore_index=True)
-    made.release(df, seed=1).save(folder, report=False, keep=[n for n in df.columns if n != "y"])
-
-
 def _save_study(_: pd.DataFrame, folder: Path) -> None:
     size, own = Size(replicates=2, options={}), ph.studies.STUDIES["A"]
 
@@ -136,7 +126,6 @@ SAVED: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
         ).save(folder),
         _use_calibration,
     ),
-    "masked release": (_save_masked, lambda df, at: ph.masking.MaskedRelease.load(at).statement),
     "study": (_save_study, lambda df, folder: ph.studies.load_study(folder).summary),
 }  # fmt: skip
 """What is stored: how it is written, and how it is read."""
@@ -342,12 +331,3 @@ def test_a_synthesized_sparse_column_is_read_back(tmp_path: Path) -> None:
     made = released(df)
     made.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").charge == made.charge
-
-
-def test_a_masked_statement_has_numbers_of_records_and_sets() -> None:
-    """One damaged on disk was loaded, and its text ended in a TypeError."""
-    numbers = {"n_records": 9, "n_sets": 2, "n_imputations": 1}
-    words: dict[str, Any] = {"method": "mice", "keys": ("y",), "masks": {}, "rule": "single"}
-    for name in numbers:
-        wrong = {**numbers, name: None}
-        refuses(f"{name} must be", RiskStatement, left_as_they_were=(), **words, **wrong)

@@ -18,10 +18,9 @@ from pyhybrid.masking import (
     masked_normal,
     misclassification_log_density,
 )
-from pyhybrid.masking.chains import Snapshot
 from pyhybrid.masking.columns import BoundKeys, read_column
 from pyhybrid.masking.copula import CopulaModel
-from pyhybrid.masking.masks import Evidence, draw_evidence, level_log_density
+from pyhybrid.masking.masks import Evidence, level_log_density
 from pyhybrid.masking.sequence import SequentialModel
 from tests.refusals import refuses
 
@@ -128,15 +127,6 @@ def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     np.testing.assert_allclose(model.log_probability(eta, cuts, x), logs[np.arange(40), x])
 
 
-def test_ordered_probabilities_hold_far_out() -> None:
-    model = MODELS[1]
-    cuts = np.array([-1.0, 0.0, 1.0])
-    logs = model.log_probabilities(np.array([[30.0], [-30.0]]), cuts)
-    np.testing.assert_allclose(logs[0, 0], stats.norm.logcdf(-31))
-    np.testing.assert_allclose(logs[1, 3], stats.norm.logcdf(-31))
-    assert np.isfinite(logs).all()
-
-
 def _moves(model: families.LevelModel, design: Any, x: Any, n: int, rng: Any) -> Any:
     posterior = functools.partial(model.log_posterior, design=design, x=x)
     near = families.NormalAtMode.of(posterior, np.zeros(model.size))
@@ -216,20 +206,20 @@ def _patterns(each: int) -> pd.DataFrame:
 EACH = 1500
 
 
-def _snapshot(model: SequentialModel, thetas: dict[str, Any]) -> Snapshot:
-    values = {column.name: column.values for column in model.columns}
-    parameters = tuple(np.asarray(thetas[column.name], dtype=float) for column in model.columns)
-    return Snapshot(parameters=parameters, values=values)
+def _state(model: SequentialModel, thetas: dict[str, Any]) -> Any:
+    state = model.start(np.random.default_rng(1))
+    state.thetas = [np.asarray(thetas[column.name], dtype=float) for column in model.columns]
+    return state
 
 
 def test_one_continuous_key_has_the_closed_form() -> None:
     frame = _patterns(EACH)[["z", "x"]]
     model = SequentialModel(_bound(frame, ["x"]), np.random.default_rng(0))
     theta = [0.3, 0.8, 0.6]
-    snapshot = _snapshot(model, {"x": theta})
+    state = _state(model, {"x": theta})
     w = np.tile([[0.5, 0.1], [-1.0, 0.3], [2.0, 2.2], [0.0, 0.1]], (EACH, 1))
     evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
-    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["x"]
+    drawn = model.synthesize(state, evidence, np.random.default_rng(1), sweeps=3)["x"]
     z = read_column(frame["z"], what="predictor").values
     exact = masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
     for pattern in range(4):
@@ -237,9 +227,9 @@ def test_one_continuous_key_has_the_closed_form() -> None:
         mean, variance = exact.mean[pattern], exact.variance[pattern]
         within(own.mean(), mean, np.sqrt(variance), EACH)
         within(own.var(), variance, np.sqrt(2) * variance, EACH)
-    off = model.synthesize(snapshot, {}, np.random.default_rng(1), sweeps=3)["x"]
+    off = model.synthesize(state, {}, np.random.default_rng(1), sweeps=3)["x"]
     weak = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
-    nearly = model.synthesize(snapshot, weak, np.random.default_rng(1), sweeps=3)["x"]
+    nearly = model.synthesize(state, weak, np.random.default_rng(1), sweeps=3)["x"]
     np.testing.assert_allclose(nearly, off, atol=1e-9)  # towards infinity: mask off
     for pattern in range(4):
         within(off[pattern::4].mean(), 0.3 + 0.8 * z[pattern], np.sqrt(0.6), EACH)
@@ -249,12 +239,12 @@ def test_one_continuous_key_has_the_closed_form() -> None:
 def test_one_binary_key_has_the_enumerated_probabilities() -> None:
     frame = _patterns(EACH)[["z", "b"]]
     model = SequentialModel(_bound(frame, ["b"]), np.random.default_rng(0))
-    snapshot = _snapshot(model, {"b": [0.2, -0.9]})
+    state = _state(model, {"b": [0.2, -0.9]})
     z = read_column(frame["z"], what="predictor").values
     w = np.tile([0.4, 2.0, 1.1, 1.7], EACH)
     mask = MixtureMask(separation=2.0)
     evidence = {"b": Evidence(log_density=level_log_density(mask, w, 2))}
-    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(1), sweeps=3)["b"]
+    drawn = model.synthesize(state, evidence, np.random.default_rng(1), sweeps=3)["b"]
     one = stats.norm.cdf(0.2 - 0.9 * z)
     likelihoods = stats.norm.pdf(w[:, None], [0, 2.0], 1)
     for pattern in range(4):
@@ -280,12 +270,12 @@ def test_several_keys_have_their_joint_distribution(order: list[str]) -> None:
         size = p if level is None else level.size
         theta = rng.normal(0, 0.7, size)
         thetas[column.name] = np.append(theta, 0.8) if level is None else theta
-    snapshot = _snapshot(model, thetas)
+    state = _state(model, thetas)
     center = np.array([0.5, -1.0, 1.5, 0.2])
     logs = {"b": rng.normal(0, 1, (4, 2)), "c": rng.normal(0, 1, (4, 3))}
     evidence = {k: Evidence(log_density=np.tile(v, (EACH, 1))) for k, v in logs.items()}
     evidence["x"] = Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 1.5))
-    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=15)
+    drawn = model.synthesize(state, evidence, np.random.default_rng(2), sweeps=15)
     z = read_column(frame["z"], what="predictor").values[:4]
     grid = np.linspace(-6, 6, 601)
     for pattern in range(4):
@@ -375,15 +365,14 @@ def test_copula_keys_have_their_joint_distribution() -> None:
     covariance = np.array([[1, 0.5, 0.3], [0.5, 1, -0.4], [0.3, -0.4, 1.2]])
     mean = np.array([0.1, -0.2, 0.3])
     state = model.start(np.random.default_rng(1))
-    snapshot = Snapshot(
-        parameters=(mean[None, :], np.linalg.inv(covariance)), values={}, latent=state.z
-    )
+    state.shifts, state.precision = mean[None, :], np.linalg.inv(covariance)
+    state.center = model.fixed @ state.shifts
     center, logs = np.array([0.4, -0.9, 1.2, 0.0]), np.array([[0, 1.0], [0.5, 0], [0, -1], [0, 0]])
     evidence = {
         "x": Evidence(center=np.tile(center, EACH), precision=np.full(4 * EACH, 2.0)),
         "b": Evidence(log_density=np.tile(logs, (EACH, 1))),
     }
-    drawn = model.synthesize(snapshot, evidence, np.random.default_rng(2), sweeps=25)
+    drawn = model.synthesize(state, evidence, np.random.default_rng(2), sweeps=25)
     u = np.linspace(-6, 6, 481)
     margin = model.margins[1]
     for pattern in range(4):
@@ -406,14 +395,3 @@ def test_copula_keys_have_their_joint_distribution() -> None:
         within(own_b.mean(), one, 0.5, EACH, errors=5.5)
         cross = (p[:, u > 0].sum(axis=1) + p[:, u == 0].sum(axis=1) / 2) @ x
         within((own_b * own_x).mean(), cross, x_sd, EACH, errors=6)
-
-
-def test_evidence_follows_the_subgroup() -> None:
-    frame = _patterns(50)[["z", "x"]]
-    column = read_column(frame["x"], what="key")
-    groups = np.where(np.arange(len(frame)) % 2, "low", "high")
-    masks = {"x": {"low": GaussianMask(copies=2, variance=0.5), "high": None}}
-    found = draw_evidence(masks, {"x": column}, {"x": column.values}, groups,
-                          np.random.default_rng(1))["x"]  # fmt: skip
-    np.testing.assert_array_equal(found.precision, np.where(groups == "low", 4.0, 0.0))
-    assert (found.center[groups == "high"] == 0).all()

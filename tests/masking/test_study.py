@@ -127,13 +127,10 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     assert "CONFIDENTIAL" in page
     size = f"data.csv: {len(source):,} records, {source.shape[1]} columns"
     assert f"{size} · x, b masked · 2 synthetic sets · no epsilon</p>" in page
-    assert len(ph.masking.MaskedRelease.load(out).synthetic) == 2
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--key", "nobody"], "key 'nobody' must be a column"),
-    (["--key", "x", "--variance", "0"], "variance must be above 0"),
-    (["--key", "b", "--separation", "-1"], "separation must be above 0"),
     (["--key", "x:radius=near"], "radius of --key 'x' must be a number"),
     (["--key", "x:radius=1,kind=relative"], "--key of mask takes radius alone"),
     (["--key", "x", "--types", "x"], "types must be in a readable file: x is none"),

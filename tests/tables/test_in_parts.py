@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import partial
 from pathlib import Path
@@ -61,12 +60,12 @@ def stored(table: pd.DataFrame, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("batch", [1, 7, 977, 250_000])
+@pytest.mark.parametrize("batch", [7, 977])
 def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     name: str, batch: int, table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bins and clipped scores, in batches of any size, with levels that a sample does not have."""
-    part = table if batch > 7 else table.iloc[: 60 * batch]
+    part = table if batch > 7 else table.iloc[: 40 * batch]
     mechanism, model = ph.ClippedScores(MODELS[name], delta=1e-6), MODELS[name]
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)
     source = _InBatches(part, batch)
@@ -96,10 +95,7 @@ def test_batches_that_are_scored_at_once_give_the_same_sums(
     bound, of_frame = bind_source(model.formula, model, source), mechanism.bind(table)
     theta = np.random.default_rng(6).normal(0, 0.2, bound.public.d)
     design = mechanism._design(of_frame, theta, 0.3, streams(2))
-    for _ in range(3):
-        np.testing.assert_array_equal(
-            bound.score_sum(theta, design), of_frame.score_sum(theta, design)
-        )
+    np.testing.assert_array_equal(bound.score_sum(theta, design), of_frame.score_sum(theta, design))
     sizes: list[int] = []
 
     def fails(batch: pd.DataFrame) -> int:
@@ -289,12 +285,3 @@ def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
     design = _mechanism()._design(of_frame, np.zeros(bound.public.d), 0.3, streams(2))
     zero = np.zeros(bound.public.d)
     np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))
-
-
-def test_the_stored_estimate_is_json_of_public_numbers(stored: Path) -> None:
-    source = ph.open_source(stored)
-    estimate = _mechanism().estimate(source, 3)
-    state = json.loads(json.dumps(estimate.state()))
-    again = _mechanism().estimate_of(state, source)
-    assert again.state() == estimate.state()
-    assert again.record.charge == estimate.record.charge

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.tables.relations import relations_of
+from pyhybrid.tables.describe import relations_of
 
 N = 600
 
