@@ -14,7 +14,7 @@ from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.in_parts import release_in_parts
-from pyhybrid.tables.synthesis import kinds_of, table_mechanism
+from pyhybrid.tables.synthesis import kinds_of, table_mechanism, types_stated
 
 _LOCAL_ONLY = ("unit", "reference", "fit", "id", "overwrite")
 
@@ -37,6 +37,7 @@ def release_source(request: Any, name: str) -> None:
     keep = names_of(request.keep, source.columns)
     delta = default_delta(n) if request.delta is None else request.delta or None
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
+    stated = False
     if len(request.formula) == 1 and request.model:
         model = build_model(request.model[0], request.formula[0])
         asked = Named(CLIPPED, {"epsilon": request.epsilon or 1.0, **settings})
@@ -52,7 +53,8 @@ def release_source(request: Any, name: str) -> None:
                 '"after" must be left out of the types of a table that stays where it is: derive '
                 "columns of its parts when they are read"
             )
-        kinds = kinds_of(read_types(request.types))
+        types = read_types(request.types)
+        stated, kinds = types_stated(types, False), kinds_of(types)
         kinds = {column: kind for column, kind in kinds.items() if column in source.columns}
         mechanism = table_mechanism(kinds, {}, epsilon=request.epsilon, delta=delta, **settings)
         left = [c for c in source.columns if c not in kinds and c not in drop]
@@ -67,7 +69,7 @@ def release_source(request: Any, name: str) -> None:
     with progress_bars() as progress:
         charge = release_in_parts(
             mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=drop,
-            keep=keep, ledger=ledger, progress=progress,
+            keep=keep, types_are_public=stated, ledger=ledger, progress=progress,
         )  # fmt: skip
     note(f"{n:,} records; parts are in {request.out / 'public'}")
     show(f"privacy loss {charge.cost} ({charge.kind}, {charge.relation} {charge.protected})")

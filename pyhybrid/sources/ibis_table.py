@@ -29,6 +29,7 @@ _MOST_VALUES = 20_000  # of a column whose cells are single values
 _NOWHERE = -1
 _ROUNDS, _BETWEEN = 6, (0.25, 0.5, 0.75)  # of the search for thresholds
 _CODE = r"^[+-]?0[0-9]"  # a number that would lose its first character
+_WHOLE = r"^[+-]?[0-9]{1,15}$"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
@@ -57,15 +58,18 @@ class IbisTable(Source):
 
     def with_numbers(self, columns: Sequence[str]) -> Source:
         self.check_columns(columns)
+        texts = [name for name in columns if self._table[name].type().is_string()]
         numbers = {}
-        for name in columns if self.missing_texts else ():
+        for name in texts if self.missing_texts else ():
             text = _without(self._table[name], self.missing_texts)
-            other = self._table.filter(
-                text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))
-            )
-            if not _from_ibis("reading", other.limit(1).count().execute):
-                numbers[name] = text.try_cast("float64")
+            if not self._has(text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))):
+                whole = not self._has(text.notnull() & ~text.re_search(_WHOLE))
+                numbers[name] = text.try_cast("int64" if whole else "float64")
         return IbisTable(self._table.mutate(**numbers), self.missing_texts) if numbers else self
+
+    def _has(self, rows: Any) -> bool:
+        first = self._table.filter(rows).limit(1).count()
+        return bool(_from_ibis("reading", first.execute))
 
     def count(self) -> int:
         return int(_from_ibis("counting", self._table.count().execute))
@@ -98,7 +102,8 @@ class IbisTable(Source):
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
         frame: pd.DataFrame = _from_ibis("reading", rows.to_pyarrow).to_pandas()
-        return frame  # where days of a DATE column stay days
+        # days of a DATE column stay days
+        return frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])

@@ -31,6 +31,7 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, ScoredEstimate
 from pyhybrid.mechanisms.marginals.noisy_marginals import EstimatedTable, NoisyMarginals
+from pyhybrid.models.formula.terms import parse_formula
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.folder import table_schema, write_beside, write_json
@@ -61,6 +62,7 @@ def release_in_parts(
     n_synthetic: int = 1,
     drop: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
+    types_are_public: bool = False,
     ledger: Ledger | None = None,
     progress: FitProgress | None = None,
 ) -> PrivacyCharge:
@@ -79,6 +81,9 @@ def release_in_parts(
     drop, keep : str or sequence of str
         Public columns to leave out, and to publish as they are although they look like names,
         identifiers or free text.
+    types_are_public : bool, default False
+        True if the owner of the data states that what the mechanism declares of columns is public;
+        the statement says so.
     ledger : Ledger, optional
         Takes the charge before the first row is drawn.
     progress : callable, optional
@@ -107,6 +112,9 @@ def release_in_parts(
     check_count(n_synthetic, "n_synthetic")
     check_output_folder(folder, overwrite=False)
     source, decisions = open_source(table), Decisions.of(drop, keep)
+    if isinstance(mechanism, ClippedScores):  # coded and drawn from as numbers, if they are such
+        formula = parse_formula(mechanism.model.formula, source.columns)
+        source = source.with_numbers([*formula.predictors])
     columns = [
         name for name in source.columns if name not in (*mechanism.synthesizes, *decisions.drop)
     ]
@@ -123,6 +131,9 @@ def release_in_parts(
         else:
             estimate = mechanism.estimate_of(state["estimate"], source)
         release = _shown(estimate, source, columns, state["identifier"])
+        if types_are_public:
+            facts = {**release.charge.facts, "types_stated": True}
+            release = replace(release, charge=replace(release.charge, facts=facts))
         _store(aside, state)  # before the ledger: what was charged can go on
         try:
             entry = None if ledger is None else ledger.add(release)

@@ -56,8 +56,10 @@ def test_a_table_of_files(run: Run, stored: Path, tmp_path: Path) -> None:
     code, _, error = run(*asked, "--types", str(tmp_path / "types.json"))
     assert code == 0, error
     assert set(Release.load(tmp_path / "out").synthesized) == {"age", "area", "visits"}
+    (tmp_path / "draft.json").write_text(json.dumps({**types, "confirmed": False}))
     for more, words in (
         ((), "needs --types"),
+        (("--types", str(tmp_path / "draft.json")), "must be confirmed by the owner"),
         (("--formula", "visits ~ age"), "--model poisson"),
         (("--unit", "age"), "leave out --unit"),
     ):
