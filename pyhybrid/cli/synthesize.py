@@ -292,8 +292,8 @@ def _release_by_scores(request: Request) -> None:
     for step in steps:  # those whose predictors are all public
         if not {*parse_formula(step.model.formula, df).predictors} & {*outcomes}:
             _note_widths(step, df)
-    if not declared:
-        _show_draft(request, models, df, exposed)
+    if not declared:  # nothing is released: what columns tell of outcomes may be looked at, too
+        _show_draft(request, models, df, exposed_columns(df, outcomes))
         raise typer.Exit(2)
     mechanism: Any = steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
     ledger = open_ledger(request.ledger, mechanism.name, steps[0].relation, steps[0].delta)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
+from scipy.special import gammaln, pdtr
 
 from pyhybrid.core.checks import BoolArray, FloatArray, IntArray
 
@@ -26,6 +26,7 @@ _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often tha
 _SAMPLE, _CELLS = 2000, 4_000_000
 _FEWEST = 10  # rows that anything can be said of
 _WORDS = 4.0  # in a text that is free
+_DISTINCT, _BY_CHANCE = 0.95, 0.05  # of values, in an identifier that two rows may share
 _MOST_CODES = 50
 _NAMED = re.compile(
     r"(^|[_\W])(sur|first|last|given|family|full|middle|maiden|user)?_?names?($|[_\W])|e_?mail|"
@@ -172,7 +173,7 @@ def _only_count(labels: pd.Index) -> bool:
 @np.errstate(over="ignore", invalid="ignore")  # of numbers near the ends of floats, and beyond
 def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
     dtype = column.dtype
-    times = pd.api.types.is_datetime64_any_dtype(dtype)  # in a CSV file they are texts
+    times = dtype.kind in "mM" or isinstance(dtype, pd.DatetimeTZDtype)  # texts in a CSV file
     if times or isinstance(dtype, pd.CategoricalDtype) or _is_text(dtype):
         return _text_looks_like(name, column, sample)
     if not (pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_float_dtype(dtype)):
@@ -182,17 +183,22 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
         return None
     if _IDENTIFIED.search(name) and np.unique(numbers).size > 0.1 * numbers.size:
         return "its name suggests an identifier"
-    if np.unique(numbers).size < numbers.size:
+    if not _nearly_distinct(numbers):
         return None
     numbers = column.dropna().to_numpy(dtype=np.float64)
-    if np.unique(numbers).size < numbers.size or numbers.size < _FEWEST:
+    if not _nearly_distinct(numbers) or numbers.size < _FEWEST:
         return None
     digits = np.floor(np.log10(np.maximum(np.abs(numbers), 1)))
     long_numbers = digits.min() == digits.max() >= 5
-    # By chance no two of n numbers within a range R agree with probability exp(-n^2 / 2R).
-    if long_numbers or numbers.size**2 > 6 * (np.ptp(numbers) + 1):
-        return "it looks like an identifier: no two rows share a number"
+    # By chance about n^2 / 2R of n numbers within a range R are like one before.
+    again, by_chance = numbers.size - np.unique(numbers).size, numbers.size**2 / 2
+    if long_numbers or pdtr(again, by_chance / (np.ptp(numbers) + 1)) < _BY_CHANCE:
+        return "it looks like an identifier: hardly two rows share a number"
     return None
+
+
+def _nearly_distinct(values: Any) -> bool:
+    return bool(np.unique(values).size >= _DISTINCT * len(values))
 
 
 def _texts(column: pd.Series) -> pd.Series:
@@ -213,8 +219,8 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         return "its name suggests an identifier"
     if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    if n_distinct == len(texts) and _texts(column).is_unique:
-        return "it looks like an identifier or a name: no two rows share a text"
+    if n_distinct >= _DISTINCT * len(texts) and _nearly_distinct(_texts(column)):
+        return "it looks like an identifier or a name: hardly two rows share a text"
     if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
     if texts.str.fullmatch(r"[^\W\d_]+([ .,'’-]+[^\W\d_]+)*").mean() > 0.8:

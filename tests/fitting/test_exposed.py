@@ -21,6 +21,8 @@ GIVEN_AWAY: dict[str, Any] = {
     "person_id": np.arange(N) // 2, "record": RNG.permutation(N) + 1,
     "social": RNG.choice(900_000_000, N, replace=False) + 100_000_000,
     "pidnum": RNG.integers(0, 10_000_000, N), "idcode": RNG.integers(0, N, N),
+    "file_no_twice": [f"ZH-{max(k, 1)}" for k in range(N)], "account": np.maximum(np.arange(N), 1),
+    "seen": pd.to_timedelta(np.maximum(np.arange(N), 3), unit="s"),
     "social_or_missing": pd.array([*range(300_000, 300_000 + N - 1), None], dtype="Int64"),
     "code": [f"x{k:04d}" for k in range(N)],
     "mail": [f"{SURNAMES[k % 140]}@b.org" for k in range(N)],

@@ -134,7 +134,7 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     (["--key", "x:radius=near"], "radius of --key 'x' must be a number"),
     (["--key", "x:radius=1,kind=relative"], "--key of mask takes radius alone"),
     (["--key", "x", "--types", "x"], "types must be in a readable file: x is none"),
-    (["--key", "x"], "'code': it looks like an identifier or a name: no two rows share a text. "
+    (["--key", "x"], "'code': it looks like an identifier or a name: hardly two rows share a text. "
      "Leave them out (drop)"),
     (["--key", ","], "keys must be a sequence of column names"),
     (["--key", "x", "--model", "cox"], "--model must be one of ols, probit, logit"),
