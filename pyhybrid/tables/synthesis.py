@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns, names_persons
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
+from pyhybrid.mechanisms.marginals.measurement import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import (
     Counts,
@@ -35,7 +37,7 @@ from pyhybrid.models.columns.kinds import (
     kind_of,
 )
 from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
-from pyhybrid.models.formula.values import row_label, with_columns
+from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.words import in_one_line
@@ -167,6 +169,13 @@ def synthesize_table(
     release = mechanism.release(
         with_declared_levels(df, kinds), n_synthetic=n_synthetic, progress=progress
     )
+    if reference is not None and (names := _drifted(records, reference, kinds)):
+        warnings.warn(
+            f"the reference differs from the records in {', '.join(names)} by more than the tenth "
+            "that it is taken to drift by: what noise hides follows it there; take a newer one, or "
+            "leave the column out of it and declare its type",
+            stacklevel=2,
+        )
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
     if stated:
@@ -366,6 +375,23 @@ def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
         except InvalidInput as error:
             raise InvalidInput(f"type of {name!r}: {error}") from None
     return kinds
+
+
+def _drifted(df: pd.DataFrame, reference: pd.DataFrame, kinds: Mapping[str, Kind]) -> list[str]:
+    """Columns whose mean, or whose share of a level, is more than a tenth and 4 standard errors
+    off in a reference. Confidential."""
+    shared = [name for name in kinds if name in reference]
+    return [name for name in shared if _is_off(df[name].dropna(), reference[name].dropna())]
+
+
+def _is_off(now: pd.Series, then: pd.Series) -> bool:
+    if not (is_number(now) and is_number(then)):
+        levels = now.astype(str).value_counts().index[:MOST_LEVELS]
+        shares = [(now.astype(str).eq(v), then.astype(str).eq(v)) for v in levels]
+        return any(_is_off(one.astype(float), other.astype(float)) for one, other in shares)
+    one, other = now.astype(float), then.astype(float)
+    error = math.hypot(one.std() / len(one) ** 0.5, other.std() / len(other) ** 0.5)
+    return bool(abs(one.mean() - other.mean()) > max(DRIFT * abs(one.mean()), 4 * error))
 
 
 def types_stated(types: Mapping[str, Any], types_are_public: bool) -> bool:

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.studies import STUDIES, run_study
-from pyhybrid.studies.runner import reproduce, reproduction_page
+from pyhybrid.studies.runner import VERDICTS, reproduce, reproduction_page
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SUMMARY = ["setting", "synthesizer", "quantity", "n", "mean", "mc_error", "lowest", "highest"]
@@ -34,6 +34,18 @@ def test_the_page_is_generated_from_the_stored_numbers(stored: dict[str, pd.Data
     made = re.search(r"study table`; (.*?)\. Ours: mean", page, re.DOTALL)
     assert page == reproduction_page(STUDIES, stored, made[1])
     assert list(stored) == list("ABCDEFGHIJKL")
+
+
+def test_readme_has_the_pages_counts(stored: dict[str, pd.DataFrame]) -> None:
+    lines = pd.concat([reproduce(STUDIES[name], stored[name]) for name in "ABCDEFGHI"])
+    counts = lines.loc[lines["published"] != "ours", "verdict"].value_counts()
+    agree, tried, unexplained, nothing = (counts[verdict] for verdict in VERDICTS)
+    readme = " ".join((NOTEBOOKS.parent / "README.md").read_text(encoding="utf-8").split())
+    assert f"Of {counts.sum()} [published numbers" in readme
+    assert (
+        f"{agree} agree, {tried} differ with an experiment on the cause, {unexplained} differ "
+        f"unexplained, and {nothing} are no evidence"
+    ) in readme
 
 
 def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None:

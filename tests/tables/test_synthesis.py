@@ -1,5 +1,6 @@
 """A whole table by one call: form, charge, roles of columns, what is refused."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,22 @@ def test_missing_values_stay_missing_in_the_declared_form(survey: pd.DataFrame) 
     assert made["region"].notna().all()
     unsaid = {**types, "voted": TYPES["voted"]}
     refuses("must not be missing", ph.synthesize_table, own, epsilon=40, types=unsaid, keep=["age"])
+
+
+def test_a_reference_that_has_drifted_is_named() -> None:
+    rng = np.random.default_rng(0)
+    then = pd.DataFrame(
+        {"pay": rng.normal(100, 20, 3000).round(), "sex": rng.choice(["f", "m"], 3000)}
+    )
+    now = pd.DataFrame({"pay": then["pay"][::-1].to_numpy(), "sex": rng.choice(["f", "m"], 3000)})
+    types = {"pay": ph.Real(lower=0, upper=300, decimals=0), "sex": ph.Nominal(levels=("f", "m"))}
+    own = {"epsilon": 2.0, "types": types, "reference": then, "holds_no_released_record": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ph.synthesize_table(now, **own)
+    now["pay"] = (1.2 * now["pay"]).round()
+    with pytest.warns(UserWarning, match="differs from the records in pay by more than the tenth"):
+        ph.synthesize_table(now, **own)
 
 
 def test_a_reference_gives_types_and_needs_its_owners_word(
