@@ -141,6 +141,13 @@ def test_sums_are_exact_in_any_order(lower: float, upper: float) -> None:
     assert made[0].sensitivity == pytest.approx(max(-lower, upper))
 
 
+def test_form_and_scale_of_a_sum_are_those_of_its_arguments() -> None:
+    """Seen: one .5 made the answer real, of a larger scale."""
+    values = ([0, 1, 1], [0.0, 0.5, 1], [True, False, True], np.int8([0, 1, 1]))
+    answers = [laplace_sum(y, lower=-5, upper=10, epsilon=1.0) for y in values]
+    assert {(type(a.value), a.sensitivity, a.scale) for a in answers} == {(float, 10, 10)}
+
+
 def test_the_estimator_is_unbiased_and_its_variance_exact() -> None:
     """All 2^n reports of n persons, each with its probability: no Monte Carlo."""
     truth = np.array([True, False, True, True])
