@@ -21,6 +21,8 @@ import pandas as pd
 import pyhybrid as ph
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.running.tasks import in_threads
+from pyhybrid.tables.in_parts import _ROWS
 
 SIZES = (1_000_000, 10_000_000)
 _PART = 1_000_000
@@ -92,8 +94,12 @@ def _timed(what: str, folder: str, workers: int, answers: Any) -> None:
         estimate = mechanism.estimate(source, 1)
         estimated = time.perf_counter() - started
         started, columns = time.perf_counter(), [*estimate.record.predictors]
-        for number, public in enumerate(_public(source, columns)):
-            estimate.rows(public, 1, streams(1).child(f"{number}"))
+
+        def draw(numbered: tuple[int, pd.DataFrame]) -> int:  # as a release in parts does
+            number, public = numbered
+            return len(estimate.rows(public, 1, streams(1).child(f"{number}")))
+
+        assert sum(in_threads(draw, enumerate(_public(source, columns)))) == source.count()
         drawn = time.perf_counter() - started
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     answers.put((estimated, drawn, memory))
@@ -102,7 +108,7 @@ def _timed(what: str, folder: str, workers: int, answers: Any) -> None:
 def _public(source: Any, columns: list[str]) -> Any:
     if columns:
         return source.batches(columns)
-    return (pd.DataFrame(index=range(_PART)) for _ in range(-(-source.count() // _PART)))
+    return (pd.DataFrame(index=range(_ROWS)) for _ in range(-(-source.count() // _ROWS)))
 
 
 def run(sizes: tuple[int, ...] = SIZES) -> None:

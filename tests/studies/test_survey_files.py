@@ -39,6 +39,19 @@ def test_salaries_are_those_that_were_told(doctorates: Path) -> None:
         survey_salaries(doctorates)
 
 
+@pytest.mark.samples
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["D", "G"])
+def test_a_study_runs_on_the_survey(name: str, doctorates: Path, tmp_path: Path) -> None:
+    size = Size(replicates=1, options={"records": 200, "warmup": 100, "draws": 100})
+    result = run_study(
+        STUDIES[name], out=tmp_path / name, size=size, data=doctorates, engine="embedded"
+    )
+    assert result.failed == {}
+    assert set(result.rows["setting"]) == {SURVEY}
+    assert (reproduce(STUDIES[name], result.summary)["why"].str.contains("simulated")).sum() == 0
+
+
 @pytest.mark.long
 def test_a_study_of_the_survey_has_one_setting_and_its_published_numbers(
     doctorates: Path, tmp_path: Path
