@@ -53,8 +53,8 @@ def privacy_statement(
         blocks.append(_bullets(decided))
     if release.estimates is not None:
         blocks += ["## Estimates", *_WORDS.rendered("estimates"), _estimates(release.estimates)]
-    # Names and relations of columns are in it, and Markdown would take tags of theirs as HTML.
-    return "\n\n".join(blocks).replace("<", "&lt;") + "\n"
+    # Names and relations of columns are in it: no tag of theirs is HTML, nothing of theirs a link.
+    return "\n\n".join(blocks).replace("<", "&lt;").replace("](", "] (") + "\n"
 
 
 def decided_sentences(decisions: Decisions) -> list[str]:

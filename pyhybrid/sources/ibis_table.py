@@ -56,6 +56,15 @@ class IbisTable(Source):
         """Close the connection."""
         self._table.get_backend().disconnect()
 
+    def check_columns(self, columns: Sequence[str]) -> None:
+        super().check_columns(columns)
+        for name in columns:
+            if (dtype := self._table[name].type()).is_interval():
+                raise InvalidInput(
+                    f"column {name!r} is of type {dtype}, which is not read: cast it to a number in "
+                    "the database, or leave it out"
+                )
+
     def with_numbers(self, columns: Sequence[str]) -> Source:
         self.check_columns(columns)
         texts = [name for name in columns if self._table[name].type().is_string()]
