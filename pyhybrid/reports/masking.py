@@ -124,7 +124,7 @@ def _subgroups(groups: RiskSubgroups) -> page.Section:
 def _keys(release: MaskedRelease, data: pd.DataFrame) -> page.Section:
     kinds, parts = release.settings["keys"], []
     for key in release.keys:
-        sets = {"synthetic": [table[key] for table in release.synthetic]}
+        sets = [table[key] for table in release.synthetic]
         shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
         levels = kinds[key] != "continuous"
         parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))

@@ -17,13 +17,11 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import columns as by_column
 from pyhybrid.reports import figures, fits, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.relations import repeated_section
 
 _SETS = 3
 _FEW = 6  # columns whose cards show values
@@ -70,7 +68,7 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
     mechanism = release.charge.mechanism
     columns = [
         by_column.column_section(
-            name, data[name], {mechanism: [t[name] for t in release.synthetic]}
+            name, data[name], [table[name] for table in release.synthetic], mechanism
         )
         for name in release.synthesized
     ]
@@ -83,17 +81,16 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
         ]
         for sections in (fits.estimates_section, _of_records, _convergence)
     )  # fmt: skip
-    made = [*_steps_section(release), *convergence]
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
         *_relations(release),
-        *repeated_section(release, data),
+        *by_column.repeated_section(release, data),
         *by_column.pairs_section(ratios),
         page.folded("Each column", [*marks, *columns]),
         *(replace(part, folded=True) for part in estimates),
         page.folded("Privacy charge and single records", [charge_section(release), *of_records]),
         replace(page.section("statement"), folded=True, markdown=unescape(release.statement)),
-        *([page.folded("How it was made", made)] if made else []),
+        *([page.folded("How it was made", convergence)] if convergence else []),
     ]
     facts = facts_of(release, data, table)
     return page.render_page("Release report", sections, confidential=True, facts=facts)
@@ -161,11 +158,9 @@ def _convergence(release: ReleaseRecord, _: Origin | None) -> list[page.Section]
 
 def charge_section(release: Release) -> page.Section:
     """The table of the charge: what is of use for it, explained."""
-    charge, fitted, stepped = release.charge, release.confidential.alpha.size > 0, release.parts
-    of_fits, about = page.meanings("charge of fits"), page.meanings("charge")
-    if not fitted:
-        about |= page.meanings("charge of steps" if stepped else "charge without a fit")
-    if fitted or stepped:
+    charge, about = release.charge, page.meanings("charge")
+    of_fits = page.meanings("charge of fits")
+    if release.confidential.alpha.size or release.parts:
         about |= of_fits
     if charge.accounting == "zcdp":
         about["delta"] = of_fits["delta"]
@@ -180,22 +175,6 @@ def charge_section(release: Release) -> page.Section:
         )
     header = ["Quantity", charge.mechanism, "What it is"]
     return page.section("charges", tables=[page.Table(header=header, rows=rows)])
-
-
-def _steps_section(release: Release) -> list[page.Section]:
-    """The table of the steps, in their order; none of a release of one step."""
-    rows = [
-        {
-            "Column": ", ".join(step.synthesized), "Formula": step.settings.get("formula", "–"),
-            "Model": step.settings.get("model", "–"), "Mechanism": step.charge.mechanism,
-            "Epsilon": epsilon_text(step.charge.epsilon),
-            "Bound, nats": step.confidential.lipschitz_bound,
-            "Mean weight": step.confidential.alpha.mean() if step.confidential.alpha.size else "–",
-            "R-hat": "–" if step.diagnostics is None else step.diagnostics.max_rhat,
-        }
-        for step in release.parts
-    ]  # fmt: skip
-    return [page.section("steps", tables=[page.frame_table(pd.DataFrame(rows))])] if rows else []
 
 
 # --- At a glance ----------------------------------------------------------------------------------
@@ -217,12 +196,11 @@ def cards_of(
     judged: Mapping[str, Sequence[verdicts.Judged]], release: Release, data: pd.DataFrame
 ) -> list[page.Card]:
     """A small picture of each column with the worst of its words."""
-    few, alone = len(judged) <= _FEW, len(judged) == 1
-    cards = []
+    few, cards = len(judged) <= _FEW, []
     for column, measures in judged.items():
         sets = [table[column] for table in release.synthetic[:_SETS]]
-        figure = by_column.small_figure(data[column], sets, large=alone)
-        shown = measures if alone else measures[:few]
+        figure = by_column.small_figure(data[column], sets)
+        shown = measures[: len(measures) if len(judged) == 1 else few]
         cards.append(page.Card(
             name=column, word=verdicts.worst_word(measures),
             picture=page.picture_of(figure, alt=page.sentence("at a glance", "alt", column=column)),

@@ -290,10 +290,7 @@ def test_create_and_show(path: Path, run: Any, refused: Any) -> None:
     code, shown, _ = run("ledger", "show", path)
     assert code == 0
     assert "spent 0.5 of 3, left 2.5 (strict, replace one record)" in shown
-    code, shown, _ = run("ledger", "show", path, "--json", "-")
-    content = json.loads(shown)
-    assert (content["spent"], content["left"], content["budget"]) == (0.5, 2.5, 3.0)
-    assert content["entries"][0]["charge"]["mechanism"] == "laplace_counts"
+    assert "laplace_counts" in shown
     assert "must exist" in refused("ledger", "show", f"{path}.not")
 
 
