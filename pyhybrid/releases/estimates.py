@@ -16,23 +16,13 @@ from pyhybrid.core.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates:
-    """A public estimate and its error.
-
-    Attributes
-    ----------
-    names : tuple of str, length d
-        Coordinates: coefficients by column, and the logarithm of a second parameter.
-    values : ndarray, shape (d,)
-    covariance : ndarray, shape (d, d)
-        Of the sampling of records and of the noise for privacy.
-    covariance_without_noise : ndarray, shape (d, d)
-        Of the sampling of records alone.
-    """
+    """Public estimates of d coordinates: coefficients by column, and the logarithm of a second
+    parameter. Their covariance is of the sampling of records and of the noise for privacy."""
 
     names: tuple[str, ...]
-    values: FloatArray
-    covariance: FloatArray
-    covariance_without_noise: FloatArray
+    values: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d)
+    covariance_without_noise: FloatArray  # (d, d)
 
     def frame(self, level: float = 0.95) -> pd.DataFrame:
         """Estimates as a table; see `estimates`."""
@@ -66,19 +56,9 @@ class Estimates:
 
 
 def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:
-    """Public estimates of a release by clipped scores, with intervals that count the noise.
-
-    Parameters
-    ----------
-    release : Release
-    level : float, default 0.95
-        Of the intervals, in (0, 1).
-
-    Returns
-    -------
-    DataFrame
-        One row for each coordinate: `estimate`, `std_error`, `lower`, `upper`, and
-        `std_error_without_noise`, which the sampling of records alone would have.
+    """Public estimates of a release by clipped scores, with intervals of a `level` in (0, 1) that count
+    the noise: a row for each coordinate, with `estimate`, `std_error`, `lower`, `upper` and
+    `std_error_without_noise`, which the sampling of records alone would have.
 
     Raises
     ------

@@ -39,28 +39,17 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Confidential:
-    """What must stay with the data owner: functions of the data, and the seed.
+    """What must stay with the data owner: functions of the data of n records, and the seed.
 
-    Attributes
-    ----------
-    labels : Index, length n
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
-    lipschitz : ndarray, shape (n,)
-        By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
-    lipschitz_bound : float
-        Overall bound, nats; 0 without a fit.
-    entropy : int
-        Root of all random streams: the seed.
-    censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
-    loss : LocalLoss or None
-        What a draw tells by record, and by refits without some. Not read back.
+    `alpha` are weights in [0, 1] and `lipschitz` by-record bounds of the released fit, nats, with
+    the overall one; of shape (0,), and 0, without. `entropy` is the root of all random streams.
+    `censored` says which records' weighted log-likelihood met the cap in some draw, if there is a
+    cap; `loss`, not read back, what a draw tells by record, and by refits without some.
     """
 
     labels: pd.Index
-    alpha: FloatArray
-    lipschitz: FloatArray
+    alpha: FloatArray  # (n,)
+    lipschitz: FloatArray  # (n,)
     lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
@@ -99,13 +88,9 @@ class ReleaseRecord:
     confidential : Confidential
         Weights, bounds, seed. Never publish.
     exposed : mapping of str to str
-        Columns that must not be published without a decision, with the reason. Not saved.
-    decisions : Decisions
-        What was decided on columns that were not synthesized.
-    fit, reweighted : PosteriorFit, Reweighted, or None
-        The released fit, and how re-weighting led to it, whose steps alone are saved.
-    estimates : Estimates or None
-        Of clipped scores: what is released beside the tables. Public.
+        Columns that must not be published without one of `decisions`, with the reason.
+    fit, reweighted, estimates : PosteriorFit, Reweighted, Estimates, or None
+        The released fit, how re-weighting led to it, and what clipped scores publish.
     """
 
     charge: PrivacyCharge
