@@ -36,8 +36,7 @@ from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.estimates import Estimates
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Estimates, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
 from pyhybrid.running.files import folder_aside, make_private
 

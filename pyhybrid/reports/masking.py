@@ -14,8 +14,8 @@ from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures, page
 from pyhybrid.reports.columns import column_section
-from pyhybrid.reports.fits import convergence_section
 from pyhybrid.reports.measures import model_section
+from pyhybrid.reports.release import convergence_section
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise

@@ -80,11 +80,6 @@ def test_self_contained_without_scripts(html, page):
         assert base64.b64decode(body).startswith(b"\x89PNG")
 
 
-def test_marked_confidential_before_anything_else(html, page):
-    body = html[html.index("<body>") :]
-    assert re.match(r'<body>\s*<p class="banner" role="note"><strong>CONFIDENTIAL', body)
-
-
 def test_accessible(page, html):
     check_page(html)
     assert page.attributes("html")[0]["lang"] == "en"
@@ -164,17 +159,6 @@ def test_the_seed_is_not_in_the_report(html, releases):
         assert not re.search(rf"{seed}|{seed:,}|{seed:_}", without_images(html))
 
 
-@pytest.mark.pictures
-def test_equal_arguments_give_equal_reports(html, releases, data):
-    assert release_report(releases[0], data) == html
-
-
-def test_equal_weights_have_no_picture_of_bounds_against_them(releases, data):
-    page = Page(release_report(releases[1], data))
-    assert len(page.attributes("img")) == 5  # equal weights: nothing to draw bounds against
-    assert "LipschitzWeighted" not in page.text
-
-
 def renamed(release, name):
     tables = [table.rename(columns={"visits": name}) for table in release.synthetic]
     return replace(
@@ -206,13 +190,6 @@ def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
 def test_what_is_no_number_is_not_taken_for_one(values):
     assert numeric_values(pd.Series(values)).size == 0
     np.testing.assert_array_equal(numeric_values(pd.Series([3, None, 5], dtype="Int64")), [3, 5])
-
-
-@pytest.mark.parametrize("dtype", ["Int64", "float32", "category", "string", "bool", object])
-def test_numbers_are_taken_from_any_dtype(dtype):
-    values = numeric_values(pd.Series([1, 0, 1]).astype(dtype))
-    np.testing.assert_array_equal(values, [1, 0, 1])
-    assert values.dtype == float
 
 
 @pytest.mark.parametrize(("value", "text"), [
