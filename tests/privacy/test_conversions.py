@@ -210,16 +210,6 @@ def test_composition_by_squares_never_rounds_down() -> None:
     assert ph.arrays.mu_of_release(0.3, relation="replace") == 0.6
 
 
-def test_groups_of_normals() -> None:
-    """Two shifts of 1 in a row are one of 2: N(0, 1) against N(2, 1), for each epsilon."""
-    for epsilon in (0.5, 2.0, 5.0):
-        threshold = epsilon / 2 + 1
-        exact = norm.sf(threshold, 2) - math.exp(epsilon) * norm.sf(threshold)
-        assert ph.arrays.delta_of_mu(
-            ph.arrays.mu_of_release(1.0, relation="replace"), epsilon
-        ) == pytest.approx(exact, rel=1e-9)
-
-
 @pytest.mark.parametrize("delta", [0, 1, -1e-6, math.nan, 2])
 def test_delta_must_be_a_probability(delta: float) -> None:
     refuses("delta must", ph.epsilon_of_mu, 1.0, delta)

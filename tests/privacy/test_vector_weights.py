@@ -126,7 +126,6 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
-    (lambda: ph.CountWeighted(MODEL, radius=-1), "radius must be above 0"),
     (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
     (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
     (lambda: ph.ScalarWeighted(MODEL), "exactly one of target"),
@@ -134,11 +133,9 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     (lambda: ph.ScalarWeighted(MODEL, target_epsilon=0), "target_epsilon must be above 0"),
     (lambda: ph.Truncated(MODEL), "exactly one of cap and epsilon"),
     (lambda: ph.Truncated(MODEL, cap=0), "cap must be above 0"),
-    (lambda: ph.Truncated(MODEL, cap=-2), "cap must be above 0"),
     (lambda: ph.Truncated(MODEL, cap=1, inner=ph.Unweighted(ph.Poisson("y ~ 1"))),
         "over the same model"),
     (lambda: ph.GivenWeights(MODEL, alpha=[0.5, 1.2]), "record 1 has another weight"),
-    (lambda: ph.GivenWeights(MODEL, alpha=[0.5, -0.1]), "record 1 has another weight"),
     (lambda: ph.GivenWeights(MODEL, alpha=[np.nan, 1]), "record 0 has another weight"),
 ])  # fmt: skip
 def test_bad_settings_are_named(make: Any, message: str) -> None:

@@ -96,8 +96,9 @@ def test_unlike_charges_are_refused_also_where_a_file_has_them(
         refuses("entries of a ledger must be of its kind and relation", ledger.add, answer())
 
 
-@pytest.mark.parametrize("thing", [1.0, 3, None, "release", {"epsilon": 1.0}, answer().charge,
-                                   [answer()]], ids=lambda t: type(t).__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "thing", [1.0, answer().charge, [answer()]], ids=lambda t: type(t).__name__
+)
 def test_nothing_but_releases(path: Path, thing: Any) -> None:
     ledger = ph.Ledger(path, budget=10, **TERMS)
     refuses(r"charges from releases only.*found", ledger.add, thing)
