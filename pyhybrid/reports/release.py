@@ -297,8 +297,9 @@ def exact_section(exact: ExactPosterior) -> page.Section:
             for axis in exact.grid.axes]  # fmt: skip
     header = ["Coordinate", "Lower", "Upper", "Points", "Deviation in cells"]
     coarse = [name for name, cells in exact.resolution.items() if cells < 1]
+    edge = float(1 - exact.mass[tuple(slice(1, -1) for _ in exact.grid.axes)].sum())
     table = page.frame_table(pd.DataFrame(rows, columns=header))
-    return page.section("exact", tables=[table], exact=exact, coarse=coarse)
+    return page.section("exact", tables=[table], exact=exact, coarse=coarse, edge=edge)
 
 
 def reweighting_section(heading: str, path: Reweighted) -> page.Section:

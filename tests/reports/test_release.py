@@ -3,6 +3,7 @@
 import base64
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,7 @@ import pyhybrid as ph
 from pyhybrid.privacy.charge import Range
 from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.page import number_text, render_page
-from pyhybrid.reports.release import (
-    charge_section,
-    release_report,
-)
+from pyhybrid.reports.release import charge_section, exact_section, release_report
 from tests.refusals import refuses
 from tests.reports.accessible import Page, check_page
 
@@ -250,3 +248,12 @@ def test_what_a_release_tells_about_each_record(releases, html, data):
     assert ("Refits without single records" in html) == bool(own.refits)
     without = replace(release, confidential=replace(release.confidential, loss=None))
     assert "Disclosure by record" not in release_report(without, data)
+
+
+@pytest.mark.parametrize(("mass", "said"), [([0, 1, 8, 1, 0], []), ([5, 3, 2, 0, 0], ["AT THE"])])
+def test_an_exact_posterior_that_reaches_the_end_of_its_grid_says_so(mass, said):
+    axis = SimpleNamespace(name="beta", lower=-1.0, upper=1.0, size=5)
+    exact = SimpleNamespace(grid=SimpleNamespace(axes=[axis], size=5), mass=np.array(mass) / 10,
+                            resolution={"beta": 2.0})  # fmt: skip
+    texts = [text for (text,) in exact_section(exact).paragraphs]
+    assert [text[:6] for text in texts[1:]] == said
