@@ -63,8 +63,8 @@ from .privacy.weights import lipschitz_weights as lipschitz_weights
 from .privacy.weights import reweight as reweight
 from .privacy.weights import scalar_weights as scalar_weights
 from .privacy.weights import truncate_weights as truncate_weights
-from .releases.estimates import estimates as estimates
 from .releases.ledger import Ledger as Ledger
+from .releases.record import estimates as estimates
 from .releases.release import Release as Release
 from .studies.comparing.comparison import compare as compare
 from .studies.comparing.contraction import contraction as contraction

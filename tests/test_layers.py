@@ -14,10 +14,10 @@ import pyhybrid as ph
 
 ROOT = Path(ph.__file__).parent
 MOST_LINES = {
-    "core": 650, "rbridge": 550, "running": 450, "privacy": 3000, "arrays": 100, "measures": 2650,
+    "core": 650, "rbridge": 550, "running": 450, "privacy": 2800, "arrays": 100, "measures": 2650,
     "primitives": 950, "engines": 1700, "models": 6600, "sources": 750, "fitting": 1300,
-    "releases": 1750, "mechanisms": 6500, "tables": 2150, "masking": 2400, "studies": 3950,
-    "reports": 2450, "validation": 1350, "cli": 2300,
+    "releases": 1650, "mechanisms": 6500, "tables": 2150, "masking": 2400, "studies": 3950,
+    "reports": 2350, "validation": 1350, "cli": 2250,
 }  # fmt: skip
 """Rooms from the ground up: each imports only those named before it; CONTRIBUTING.md says what for.
 A cap is lowered as its room shrinks, never raised without another that falls by as much."""

@@ -21,7 +21,7 @@ COMMANDS = {
     "describe": "describe", "synthesize": "synthesize", "compare": "comparing",
     "curve": "comparing", "calibrate": "calibrate", "mask": "mask", "utility": "measures",
     "risk": "measures", "ledger": "ledger", "validate": "validation", "study": "studies",
-    "report": "report", "open": "report", "notebook": "studies", "demo": "demo",
+    "report": "released", "open": "released", "notebook": "studies", "demo": "studies",
     "doctor": "validation",
 }  # fmt: skip
 """The module of each command."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -18,7 +15,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import step_name
 from pyhybrid.running.tasks import Progress
 
@@ -55,24 +51,6 @@ def show(*tables: Table | str) -> None:
             wide.print(table, crop=False, overflow="ignore")
         else:
             console.print(table, overflow="ignore", soft_wrap=not console.is_terminal)
-
-
-def check_outputs(
-    json_out: str | None, html: Path | None = None, *, overwrite: bool = False
-) -> None:
-    """Refuse files of --json and --html that are there or are one, before any work."""
-    from pyhybrid.running.files import check_new_file  # imports numpy, which help texts do not need
-
-    files = [Path(path) for path in (html, json_out) if path is not None and str(path) != "-"]
-    if len({os.path.abspath(path) for path in files}) < len(files):
-        raise InvalidInput("--json and --html must name two files: found one")
-    for path in files:
-        check_new_file(path, overwrite=overwrite)
-
-
-def as_json(plain: Any) -> str:
-    """The text of a JSON file."""
-    return json.dumps(plain, indent=2, allow_nan=False) + "\n"
 
 
 def note(line: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
-from pyhybrid.cli.console import as_json, check_outputs, frame_table, show
+from pyhybrid.cli.console import frame_table, show
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.running.files import write_files
 
 
 def ledger_create(
@@ -27,18 +25,9 @@ def ledger_create(
     )
 
 
-def ledger_show(path: Path, *, json: str | None = None) -> None:
+def ledger_show(path: Path) -> None:
     """Show the entries of a ledger, what is spent and what is left."""
-    check_outputs(json)
     ledger = Ledger(path)
-    if json is not None:
-        names = ("budget", "kind", "relation", "delta", "spent", "left", "label")
-        summary = {name: getattr(ledger, name) for name in names}
-        text = as_json({**summary, "entries": [asdict(entry) for entry in ledger.entries]})
-        if json == "-":
-            print(text, end="")
-            return
-        write_files({Path(json): text}, private=True)
     rows = [
         (entry.number, entry.time.removesuffix("+00:00").replace("T", " "), entry.made_by,
          epsilon_text(entry.epsilon), entry.kind, entry.relation, entry.charge["n_synthetic"],

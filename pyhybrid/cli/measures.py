@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,12 @@ import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli import options as opt
-from pyhybrid.cli.console import as_json, check_outputs, frame_table, note, progress_bars, show
+from pyhybrid.cli.console import frame_table, note, progress_bars, show
 from pyhybrid.cli.options import check_once, names_of, read_table
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.measures import MEASURES, risk_summary, utility_summary
-from pyhybrid.measures.summaries import RiskSummary, UtilitySummary, as_dict
-from pyhybrid.running.files import write_files
-
-_NOTE = (
-    "CONFIDENTIAL: every number here was computed from the confidential data and is covered by no "
-    "epsilon; publish none of it."
-)
+from pyhybrid.measures.summaries import RiskSummary, UtilitySummary
+from pyhybrid.running.files import check_new_file, write_files
 
 
 def utility(
@@ -36,13 +30,12 @@ def utility(
     permutations: int = 20,
     weights: str | None = None,
     seed: int = 1,
-    json: str | None = None,
     html: Path | None = None,
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    check_outputs(json, html, overwrite=overwrite)
+    _check_page(html, overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     compared = _shared(data, sets) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
@@ -51,7 +44,7 @@ def utility(
             formulas=formula or (), model=model, rule=rule, n_permutations=permutations,
             weights=weights, rng=seed, progress=progress,
         )  # fmt: skip
-    _finish("Utility", summary, (real, data), json, html, overwrite)
+    _finish("Utility", summary, (real, data), html, overwrite)
 
 
 def _shared(data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> list[str] | None:
@@ -74,13 +67,12 @@ def risk(
     sensitive: list[str] | None = None,
     holdout: Path | None = None,
     rows_correspond: bool | None = None,
-    json: str | None = None,
     html: Path | None = None,
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    check_outputs(json, html, overwrite=overwrite)
+    _check_page(html, overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
@@ -91,7 +83,7 @@ def risk(
         sensitive={column: of.get("radius") for column, of in hidden.items()},
         holdout=None if holdout is None else read_table(holdout, read=read).frame,
     )  # fmt: skip
-    _finish("Disclosure risk", summary, (real, data), json, html, overwrite)
+    _finish("Disclosure risk", summary, (real, data), html, overwrite)
 
 
 def read_keys(
@@ -136,31 +128,27 @@ def _read_sets(paths: Sequence[Path], read: Sequence[str] | None) -> list[pd.Dat
     return [read_table(path, read=read).frame for path in files]
 
 
+def _check_page(html: Path | None, overwrite: bool) -> None:
+    if html is not None:
+        check_new_file(html, overwrite=overwrite)
+
+
 def _finish(
     title: str,
     summary: UtilitySummary | RiskSummary,
     table: tuple[Path, pd.DataFrame],
-    json: str | None,
     html: Path | None,
     overwrite: bool,
 ) -> None:
-    """Write the files that are asked for, and show the numbers with their definitions."""
+    """Write the page if it is asked for, and show the numbers with their definitions."""
     from pyhybrid.reports.measures import risk_report, utility_report
     from pyhybrid.reports.page import facts_of_table
     from pyhybrid.reports.verdicts import measure_label
 
-    versions: Any = {"synthetic": summary}
-    contents, text = {}, as_json(as_dict(versions))
     if html is not None:
         page: Any = utility_report if isinstance(summary, UtilitySummary) else risk_report
-        contents[html] = page(summary, facts_of_table(table[0].name, *table[1].shape))
-    if json not in (None, "-"):
-        contents[Path(str(json))] = text
-    write_files(contents, private=True, overwrite=overwrite)
-    if json == "-":
-        print(text, end="")
-        print(_NOTE, file=sys.stderr)
-        return
+        text = page(summary, facts_of_table(table[0].name, *table[1].shape))
+        write_files({html: text}, private=True, overwrite=overwrite)
     values = summary.overall()
     rows = pd.DataFrame({"measure": map(measure_label, values), "synthetic": values.values()})
     show(frame_table(f"{title} (confidential)", rows), "")
@@ -168,4 +156,9 @@ def _finish(
         measure = MEASURES[key]
         direction = f"{measure.direction.capitalize()}. Range: {measure.range}."
         show(escape(f"{measure.title}: {measure.definition} {direction}"))
-    show(*(f"written: {escape(str(path))} (confidential)" for path in contents), _NOTE)
+    if html is not None:
+        show(f"written: {escape(str(html))} (confidential)")
+    show(
+        "CONFIDENTIAL: every number here was computed from the confidential data and is covered by "
+        "no epsilon; publish none of it."
+    )

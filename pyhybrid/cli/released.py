@@ -1,7 +1,8 @@
-"""A release as a command finishes it: saved, and shown to its owner."""
+"""A release as a command finishes it, saved and shown; `report` and `open`, its owner's pages."""
 
 from __future__ import annotations
 
+import webbrowser
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -11,14 +12,20 @@ import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import note, progress_bars, show
+from pyhybrid.cli.options import read_table
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.folder import formulas_in
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
+from pyhybrid.running.files import check_new_file, write_files
 from pyhybrid.tables.read import SourceTable
 
 if TYPE_CHECKING:
     from pyhybrid.reports.page import Section
+
+_MOST_COLUMNS = 3  # the worst ones; the report has all
+_PAGE = Path("confidential", "report.html")
 
 
 def save_and_show(
@@ -76,10 +83,11 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     if names:
         which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
         show(f"\n{which} published unchanged: {escape(listed(names, 6))}")
+    promise = unescape(release.statement).split("\n\n")[1].replace("**", "")
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
-        f"\n{escape(unescape(release.statement).split(_PARAGRAPH)[1].replace('**', ''))}",
+        f"\n{escape(promise)}",
     )
 
 
@@ -91,5 +99,41 @@ def show_opening(opening: Section) -> None:
     )
 
 
-_MOST_COLUMNS = 3  # the worst ones; the report has all
-_PARAGRAPH = "\n\n"
+def report(
+    release: Path,
+    *,
+    data: Path | None = None,
+    out: Path | None = None,
+    read: list[str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Print the path of the report, or write it anew."""
+    if data is None:
+        show(str(_page_of(release)))
+        return
+    from pyhybrid.reports.release import release_report
+
+    target = release / _PAGE if out is None else out
+    check_new_file(target, overwrite=overwrite, what="report")
+    loaded, frame = Release.load(release), read_table(data, read=read).frame
+    write_files({target: release_report(loaded, frame, table=data.name)}, private=True)
+    show(f"{target}: the report, confidential")
+
+
+def open(release: Path) -> None:
+    """Open the page in a browser."""
+    page = _page_of(release)
+    if not webbrowser.open(page.resolve().as_uri()):
+        note("no browser was found: open the file yourself")
+    show(str(page))
+
+
+def _page_of(release: Path) -> Path:
+    page = release / _PAGE
+    if not (release / "public").is_dir():
+        missing = "is no release" if release.exists() else "does not exist"
+        raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
+    if not page.is_file():
+        how = f"pyhybrid report {release} --data TABLE makes one"
+        raise InvalidInput(f"{release} must have a report: it has none; {how}")
+    return page

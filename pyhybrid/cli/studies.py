@@ -1,4 +1,4 @@
-"""`pyhybrid study` and `pyhybrid notebook`: the papers' studies, and their notebooks."""
+"""`pyhybrid study`, `notebook` and `demo`: the papers' studies, notebooks and mechanism."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
-from pyhybrid.cli.options import check_once
-from pyhybrid.core.checks import check_choice, check_count, number_of
+from pyhybrid.cli.options import check_once, fit_options
+from pyhybrid.core.checks import check_choice, check_count, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 from pyhybrid.running.files import check_new_file, write_files
@@ -123,3 +123,49 @@ def notebook(
         page = render_notebook(source, size=size, progress=progress)
     write_files({target: page}, private=False, overwrite=overwrite)
     show(f"{target}: {source.name} at {size} size")
+
+
+def demo(
+    *, out: Path = Path("pyhybrid-demo"), fit: str | None = None, overwrite: bool = False
+) -> None:
+    """The papers' release, charged at fixed weights, and clipped scores at epsilon 1."""
+    beside, how = out.with_name(f"{out.name}-local"), fit_options(fit)
+    for folder in (out, beside):
+        check_output_folder(folder, overwrite=overwrite)
+    from statsmodels.datasets import randhie
+
+    from pyhybrid.cli.released import show_release
+    from pyhybrid.fitting.session import open_session
+    from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
+    from pyhybrid.models import NegativeBinomial
+
+    visits: pd.DataFrame = randhie.load_pandas().data
+    model = NegativeBinomial("mdvis ~ 1")
+    show(
+        f"RAND Health Insurance Experiment: {len(visits):,} person-years; 'mdvis', the number of "
+        "outpatient visits, is sensitive, and a negative binomial model synthesizes it.",
+        "5,908 persons are in it for up to 5 years each, and no column identifies them: the unit "
+        "of privacy is a person-year, and a person with k of them has k times the epsilon. With "
+        "a column of persons, unit= (--unit) protects all rows of a person.\n",
+    )
+    papers = LipschitzWeighted(model, accounting="lipschitz")
+    with progress_bars() as progress:
+        session = open_session(model.bind(visits), progress=progress, **how)
+        local = papers.release_from(session, n_synthetic=3, n_draws_released=1, refits=0)
+    fits = {"all weights 1": session.unweighted(), "Lipschitz weights": papers.fit(session).fit}
+    rows = [
+        (name, fit.alpha.mean(), fit.bounds.overall, 2 * fit.bounds.overall)
+        for name, fit in fits.items()
+    ]
+    header = ["posterior", "mean weight", "Delta", "epsilon = 2 Delta"]
+    show(frame_table("The papers' mechanism (confidential)", pd.DataFrame(rows, columns=header)))
+    local.save(beside, overwrite=overwrite)
+    show_release(visits, local, beside)
+    strict = ClippedScores(model, epsilon=1.0).release(visits, n_synthetic=3)
+    strict.save(out, overwrite=overwrite)
+    show_release(visits, strict, out)
+    show(
+        "\nThe strict epsilon holds for every database; the papers' for this one, as the largest "
+        "over posterior draws. Give away one of the two: both together cost the sum.",
+        "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released",
+    )

@@ -291,7 +291,12 @@ def _release_by_scores(request: Request) -> None:
         _note_persons(public)
     for step in steps:  # those whose predictors are all public
         if not {*parse_formula(step.model.formula, df).predictors} & {*outcomes}:
-            _note_widths(step, df)
+            widths = step.predicted_widths(df)["width"]
+            note(
+                f"{step.outcome}: at epsilon {step.epsilon:.3g} intervals will be "
+                f"{widths.median():.1f} times as wide as without privacy, at most "
+                f"{widths.max():.1f} times"
+            )
     if not declared:  # nothing is released: what columns tell of outcomes may be looked at, too
         _show_draft(request, models, df, exposed_columns(df, outcomes))
         raise typer.Exit(2)
@@ -348,15 +353,6 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
         )
         for formula, model, text in asked
     ]  # fmt: skip
-
-
-def _note_widths(step: ClippedScores, df: pd.DataFrame) -> None:
-    """How much wider intervals will be, known before anything is spent."""
-    widths = step.predicted_widths(df)["width"]
-    note(
-        f"{step.outcome}: at epsilon {step.epsilon:.3g} intervals will be {widths.median():.1f} "
-        f"times as wide as without privacy, at most {widths.max():.1f} times"
-    )
 
 
 def _show_draft(
@@ -473,8 +469,7 @@ def _with_epsilon(wanted: Named, request: Request) -> Named:
     if len(request.formula) > 1 or target is None or target in settings:
         raise InvalidInput(
             "--epsilon of a named mechanism must be of one formula, and determine a setting that "
-            f"--mechanism leaves out: of {name} that is {target or 'none'}; {', '.join(_TARGETS)} "
-            "have one, and of several formulas each has its own"
+            f"--mechanism leaves out: of {name} that is {target or 'none'}"
         )
     return wanted if target == "scale" else Named(name, {**settings, target: request.epsilon})
 

@@ -1,20 +1,17 @@
-"""All measures of utility, or of risk, in one call: their definitions, summaries, and JSON.
+"""All measures of utility, or of risk, in one call: their definitions and summaries.
 
-Tables, reports and JSON print a measure from its definition, so that no number stands without its
-meaning.
+Tables and reports print a measure from its definition: no number stands without its meaning.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import check_choice, number_of
 from pyhybrid.core.errors import InvalidInput
@@ -101,28 +98,6 @@ class UtilitySummary:
             numbers[f"standardised_difference, mean of model {number}"] = fit.mean_difference
         return {name: float(value) for name, value in numbers.items()}
 
-    def _fields(self) -> dict[str, Any]:
-        by_classifier = {part.classifier: part.by_set for part in (self.logistic, self.cart)}
-        return {
-            "n": len(self.tables.real),
-            "n_synthetic": len(self.tables.synthetic),
-            "columns": self.columns.distances,
-            "estimates": self.columns.estimates,
-            "propensities": {name: sets.reset_index() for name, sets in by_classifier.items()},
-            "one_way": self.one_and_two_way.one_way,
-            "two_way": self.one_and_two_way.two_way,
-            "models": [
-                {
-                    "formula": fit.formula,
-                    "model": fit.model,
-                    "rule": fit.rule,
-                    "n_used": fit.n_used,
-                    "terms": fit.table.reset_index(),
-                }
-                for fit in self.models
-            ],
-        }
-
     def __repr__(self) -> str:
         sets, n = number_of(len(self.tables.synthetic), "set"), len(self.tables.real)
         return f"<UtilitySummary of {sets} against {n} records>"
@@ -149,11 +124,6 @@ class RiskSummary:
             numbers[f"attribute_baseline, {column}"] = risk.baseline
             numbers[f"attribute_holdout, {column}"] = risk.holdout
         return {name: float(value) for name, value in numbers.items() if value is not None}
-
-    def _fields(self) -> dict[str, Any]:
-        matching = self.matching
-        sizes = {"n": matching.n_targets, "n_synthetic": matching.n_sets}
-        return {**sizes, "keys": self.keys, "by_set": matching.by_set}
 
 
 @bar_in_notebooks
@@ -248,32 +218,3 @@ def risk_summary(
             kind={**of_keys, column: kinds.get(column, "absolute")},
         )  # fmt: skip
     return RiskSummary(matching=matching, attributes=attributes, keys=tuple(keys))
-
-
-def as_dict(summaries: Mapping[str, UtilitySummary] | Mapping[str, RiskSummary]) -> dict[str, Any]:
-    """Utility or risk of one or more versions, by name, as dicts, lists, text, finite numbers and
-    null; risks of single records are left out."""
-    overall = {version: summary.overall() for version, summary in summaries.items()}
-    names = dict.fromkeys(name.split(",")[0] for values in overall.values() for name in values)
-    plain: dict[str, Any] = _plain({
-        "confidential": True,
-        "about": next((MEASURES[name].about for name in names), ""),
-        "definitions": {name: asdict(MEASURES[name]) for name in names},
-        "versions": {
-            version: {**summary._fields(), "measures": overall[version]}
-            for version, summary in summaries.items()
-        },
-    })  # fmt: skip
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON knows it; null for a number that is not finite (means of 1e308)."""
-    if isinstance(value, pd.DataFrame):
-        value = value.to_dict(orient="records")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(part) for part in value]
-    number = value.item() if hasattr(value, "item") else value
-    return None if isinstance(number, float) and not math.isfinite(number) else number

@@ -59,8 +59,7 @@ from pyhybrid.privacy.scores import (
     scoring_design,
     scoring_step,
 )
-from pyhybrid.releases.estimates import Estimates
-from pyhybrid.releases.record import Origin, ReleaseRecord
+from pyhybrid.releases.record import Estimates, Origin, ReleaseRecord
 from pyhybrid.sources.source import Source
 
 IntArray = npt.NDArray[np.int64]

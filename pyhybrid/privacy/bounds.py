@@ -1,18 +1,11 @@
 r"""Reach of single records' terms: Lipschitz bounds, loss ranges, deviations.
 
-Arrays in, records out; nothing here knows of models, Stan or tables.
-
-The pseudo posterior mechanism releases a draw of theta from
-
-.. math:: \xi(\theta \mid x) \propto \prod_i p(x_i \mid \theta)^{\alpha_i} \, \xi(\theta),
-
-and the guarantee for one draw is :math:`\epsilon = 2 \Delta` with
-:math:`\Delta = \max_i \max_s |\alpha_i f_{si}|`, :math:`f_{si} = \log p(x_i \mid \theta_s)`.
-
-**Ranges.** Without record i, the log pseudo posterior changes by
-:math:`g_i(\theta) - \log E[\exp g_i]` with :math:`g_i = \alpha_i f_i`. A constant in g_i cancels,
-so that the privacy loss of a released draw lies in [-R_i, R_i] with the range
-:math:`R_i = \sup g_i - \inf g_i`, which is never above the papers' :math:`2 \sup |g_i|`.
+One draw of the posterior weighted by alpha, :math:`\prod_i p(x_i \mid \theta)^{\alpha_i}` times
+the prior, costs :math:`\epsilon = 2 \Delta`, :math:`\Delta = \max_i \max_s |\alpha_i f_{si}|`,
+:math:`f_{si} = \log p(x_i \mid \theta_s)`. Without record i its log changes by
+:math:`g_i(\theta) - \log E[\exp g_i]`, :math:`g_i = \alpha_i f_i`. A constant in g_i cancels, so
+that the loss of a draw lies in [-R_i, R_i] with the range :math:`R_i = \sup g_i - \inf g_i`, which
+is never above :math:`2 \sup |g_i|`.
 """
 
 from __future__ import annotations
@@ -30,41 +23,7 @@ from pyhybrid.privacy.log_lik import LogLik, Units, deviation_of, range_of, spre
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _KeptDraws:
-    """Numbers by record and overall, nats, over the draws that were kept."""
-
-    by_record: FloatArray
-    overall: float
-    kept_draws: npt.NDArray[np.bool_]
-    draw_quantile: float = 1.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LipschitzBounds(_KeptDraws):
-    """Lipschitz bounds of a weighted posterior, in nats. Confidential: functions of the data.
-
-    Attributes
-    ----------
-    by_record : ndarray, shape (n,)
-        D_i, the largest weighted absolute log-likelihood of record i over the kept draws.
-    overall : float
-        The database bound (the papers' Delta); epsilon of one released draw is twice this.
-    kept_draws : ndarray of bool, shape (S,)
-        Draws that may be released. All True when `draw_quantile` is 1.
-    draw_quantile : float
-        Quantile of the row maxima at which draws were dropped, in (0, 1].
-    """
-
-    @property
-    def efficiency(self) -> float:
-        """Mean by-record bound over the overall bound; 1 means that no record has slack."""
-        if not np.isfinite(self.overall):
-            return 0.0
-        return float(np.mean(self.by_record) / self.overall) if self.overall > 0 else 1.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LossRanges(_KeptDraws):
+class LossRanges:
     """Ranges of the records' terms, in nats. Confidential: functions of the data.
 
     Attributes
@@ -73,9 +32,38 @@ class LossRanges(_KeptDraws):
         R_i, largest less smallest term of record i over the kept draws.
     overall : float
         Largest R_i; epsilon of one released draw under "remove" (`epsilon_of_range`).
-    kept_draws, draw_quantile
-        As in `LipschitzBounds`.
+    kept_draws : ndarray of bool, shape (S,)
+        Draws that may be released. All True when `draw_quantile` is 1.
+    draw_quantile : float
+        Quantile at which draws were dropped, in (0, 1].
     """
+
+    by_record: FloatArray
+    overall: float
+    kept_draws: npt.NDArray[np.bool_]
+    draw_quantile: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LipschitzBounds:
+    """Lipschitz bounds of a weighted posterior, in nats. Confidential: functions of the data.
+
+    `by_record` has D_i, the largest weighted absolute log-likelihood of record i over the kept
+    draws, and `overall` the papers' Delta: epsilon of one released draw is twice this. The others
+    are as in `LossRanges`.
+    """
+
+    by_record: FloatArray
+    overall: float
+    kept_draws: npt.NDArray[np.bool_]
+    draw_quantile: float = 1.0
+
+    @property
+    def efficiency(self) -> float:
+        """Mean by-record bound over the overall bound; 1 means that no record has slack."""
+        if not np.isfinite(self.overall):
+            return 0.0
+        return float(np.mean(self.by_record) / self.overall) if self.overall > 0 else 1.0
 
 
 def lipschitz_bounds(
@@ -230,6 +218,8 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     --------
     >>> loss_ranges([[-1.0, -40.0], [-2.0, -40.5]], alpha=[1.0, 0.5]).by_record
     array([1.  , 0.25])
+    >>> gaussian_mu([[-1.0], [-2.0], [-3.0], [-2.0]]).round(3)
+    array([0.816])
     """
     matrix, weights = _matrix_and_weights(log_lik, alpha)
     quantile = check_fraction(draw_quantile, "draw_quantile")
@@ -267,11 +257,6 @@ def gaussian_mu(log_lik: Any, alpha: Any = None) -> FloatArray:
     log_lik, alpha
         As for `loss_ranges`. A record that is not finite in any draw has an infinite mu; one of
         weight 0 has mu 0.
-
-    Examples
-    --------
-    >>> gaussian_mu([[-1.0], [-2.0], [-3.0], [-2.0]]).round(3)
-    array([0.816])
     """
     matrix, weights = _matrix_and_weights(log_lik, alpha)
     return scaled_maxima(deviation_of(matrix), weights)

@@ -1,20 +1,16 @@
 r"""Re-centered censoring: strict, and nearly free.
 
-.. math::
-
-    h_i(\theta) = \max(-a, \min(b, \alpha_i (f_i(\theta) - c_i))), \quad c_i = f_i(\theta_{ref})
-
-ranges over at most a + b for any data and any theta. Without clipping the center cancels from the
-posterior; with it, clipping starts at the typical movement of a term, not at its typical size.
-Center and weight must be functions of record i and frozen quantities alone. A unit of several
-records is clipped as one. A centered release goes on reading the rows of its reference: they are
-frozen, and no new record's.
+:math:`h_i(\theta) = \max(-a, \min(b, \alpha_i (f_i(\theta) - c_i)))`, with
+:math:`c_i = f_i(\theta_{ref})`, ranges over at most a + b for any data and any theta. Without
+clipping the center cancels from the posterior; with it, clipping starts at the typical movement of
+a term, not at its typical size. Center and weight must be functions of record i and frozen
+quantities alone. A unit of several records is clipped as one. A centered release goes on reading
+the rows of its reference: they are frozen, and no new record's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,6 +69,8 @@ def center_and_censor(
     --------
     >>> center_and_censor([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5).round(3)
     array([[-0.2, -0.5]])
+    >>> frozen_excess([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5)
+    array([-1.25])
     """
     moved, weights = _moved(log_lik, center, alpha)
     below, above = _caps(cap)
@@ -92,11 +90,6 @@ def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: A
     Of a reference that is frozen; added to each term of other records before it is clipped
     (`center_and_censor`), it keeps a posterior of clipped terms near the one without clipping.
     Parameters and errors as there, of the reference's records, whose terms must be finite.
-
-    Examples
-    --------
-    >>> frozen_excess([[-5.0, -9.0]], center=[-4.8, -6.0], cap=0.5)
-    array([-1.25])
     """
     moved, _ = _moved(log_lik, center, alpha)
     below, above = _caps(cap)
@@ -130,11 +123,6 @@ def range_of_censoring(cap: Any, *, discrete_uncentered: bool = False) -> float:
 
     `cap` as in `center_and_censor`. `discrete_uncentered` says that the outcome is discrete, so
     that f <= 0, and nothing is subtracted from it: terms then lie in [-a, 0].
-
-    Examples
-    --------
-    >>> range_of_censoring(0.5), range_of_censoring((0.3, 0.1))
-    (1.0, 0.4)
     """
     below, above = _caps(cap)
     if check_flag(discrete_uncentered, "discrete_uncentered"):
@@ -157,6 +145,8 @@ def epsilon_of_censoring(
 
     Examples
     --------
+    >>> range_of_censoring(0.5), range_of_censoring((0.3, 0.1))
+    (1.0, 0.4)
     >>> epsilon_of_censoring(0.25), epsilon_of_censoring(0.25, relation="replace")
     (0.5, 1.0)
     """
@@ -183,18 +173,16 @@ def _caps(cap: Any) -> tuple[float, float]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cap:
-    r"""The interval [-below, above] that the terms of a censored likelihood are clipped to.
+    """The interval [-below, above] that the terms of a censored likelihood are clipped to.
 
-    A record's term is :math:`\alpha_i (f_i(\theta) - c_i)`, and :math:`e(\theta)` more with frozen
-    rows; with units the clip acts on the sum of a unit's terms. What clipping takes from the frozen
-    terms of a reference on average, e, is added to every term before it is clipped, and they decide
-    where the region of the parameters ends.
+    With units the clip acts on the sum of a unit's terms. With frozen rows `excess` is added to
+    every term before it is clipped, and the parameters' region ends where `beyond` is above 0.
     """
 
     below: float  # nats, above 0
     above: float
-    reference: FloatArray | None = None  # (n,) c_i = f_i(theta_ref), nats; 0 if None
-    unit: npt.NDArray[np.intp] | None = None  # (n,) of each record, from 0; None if each is its own
+    reference: FloatArray | None = field(default=None, repr=False)  # (n,) c_i, nats; 0 if None
+    unit: npt.NDArray[np.intp] | None = field(default=None, repr=False)  # (n,) from 0; None: single
     frozen: FrozenRows | None = None
     region: float = np.inf  # its half width, in posterior standard deviations of the reference
 
@@ -221,9 +209,10 @@ class Cap:
         return self.below + self.above
 
     @property
-    def key(self) -> Any:
-        """Identity of the cap, for fits that are kept."""
-        return _content(self)
+    def key(self) -> tuple[Any, ...]:
+        """Identity of the cap, for fits that are kept: arrays by their bytes."""
+        values = vars(self).values()
+        return tuple(v.tobytes() if isinstance(v, np.ndarray) else v for v in values)
 
     @property
     def farthest(self) -> float:
@@ -240,7 +229,7 @@ class Cap:
         return STEEP * self.frozen.n if self.frozen is not None and self.farthest else 0.0
 
     def excess(self, frozen_log_lik: LogLik) -> FloatArray:
-        """Loss of a frozen term to clipping, on average, shape (S,), nats."""
+        """Loss of a frozen term to clipping, on average, shape (S,), nats; see `frozen_excess`."""
         assert self.frozen is not None
         whole = self._frozen_total(frozen_log_lik, np.inf, np.inf)
         return np.asarray(
@@ -265,14 +254,8 @@ class Cap:
         """Number of units, 0 if each record is its own."""
         return 0 if self.unit is None else int(self.unit.max()) + 1
 
-    def __repr__(self) -> str:
-        centered = "" if self.reference is None else ", centered"
-        units = "" if self.unit is None else f", {self.n_units} units"
-        frozen = "" if self.frozen is None else f", {self.frozen!r}"
-        return f"<Cap [{-self.below:g}, {self.above:g}]{centered}{units}{frozen}>"
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class FrozenRows:
     """Distinct rows of a reference, as its model codes them. Confidential if the reference is."""
 
@@ -284,15 +267,9 @@ class FrozenRows:
     center: FloatArray  # (d,) f_j(theta_ref), nats
 
     def __post_init__(self) -> None:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {name: v for name, v in values.items() if isinstance(v, np.ndarray)}
-        shapes = {v.shape[: v.ndim - (name == "X")] for name, v in arrays.items()}
-        if shapes != {(self.count.size,)} or self.count.size == 0:
-            raise InvalidInput("frozen rows must be of one length, at least 1")
-        if not all(np.isfinite(v).all() for v in arrays.values()) or self.count.min() < 1:
-            raise InvalidInput("frozen rows must be finite, with at least one record each")
-        if not ((self.alpha >= 0) & (self.alpha <= 1)).all():
-            raise InvalidInput("weights of frozen rows must lie in [0, 1]")
+        arrays = vars(self).values()
+        if len(set(map(len, arrays))) > 1 or not all(np.isfinite(v).all() for v in arrays):
+            raise InvalidInput("frozen rows must be finite, and of one length")
 
     @property
     def n(self) -> int:
@@ -303,22 +280,3 @@ class FrozenRows:
     def share(self) -> FloatArray:
         """Of each term among the records, shape (d,)."""
         return np.asarray(self.count / self.n)
-
-    @property
-    def key(self) -> Any:
-        """Identity of the rows, for fits that are kept."""
-        return _content(self)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.n} records>"
-
-
-def _content(value: Any) -> Any:
-    """All that a record holds, arrays by their bytes, to be compared and hashed."""
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    if isinstance(value, Mapping):
-        return tuple((name, _content(part)) for name, part in value.items())
-    if is_dataclass(value):
-        return tuple(_content(getattr(value, field_.name)) for field_ in fields(value))
-    return value

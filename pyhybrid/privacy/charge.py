@@ -1,19 +1,9 @@
 r"""Privacy charges: what one release costs, as facts and one account.
 
-An account turns what was measured into an epsilon:
-
-========== ===================================================== ==============================
-account    of                                                    epsilon
-========== ===================================================== ==============================
-Lipschitz  one draw: Delta, and the range of what changes        2 Delta a draw [S22]
-Range      one draw: the range R                                 R a draw [DR19]
-Gaussian   one draw: mu, as far as the Gaussian limit holds      of mu at delta [DRS22]
-Spent      a whole release: pure epsilon, rho and mu of noise    the least that composition gives
-========== ===================================================== ==============================
-
-A local charge has the first three side by side and is counted by one of them; a strict charge, and
-one of several parts, has the last ([S22] sec. 2 and 4.5, app. A.3; [C25] sec. 3). What a charge
-says in words is the privacy statement's.
+An account turns what was measured into an epsilon. A local charge has those of one posterior draw
+side by side, `Lipschitz`, `Range` and `Gaussian`, and is counted by one of them; a strict charge,
+and one of several parts, has `Spent`, of the whole release ([S22] sec. 2 and 4.5, app. A.3; [C25]
+sec. 3; [DR19]; [DRS22]). What a charge says in words is the privacy statement's.
 """
 
 from __future__ import annotations
@@ -65,11 +55,11 @@ class Account(ABC):
     @property
     def needs_delta(self) -> bool:
         """Whether its epsilon is one at a delta."""
-        return False
+        return self.mu is not None
 
     @abstractmethod
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        """Of m draws; not rounded."""
+        """Of m draws, pure or at `delta`; not rounded."""
 
     def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
         """What m draws, of this epsilon as it is stated, add to other releases."""
@@ -86,7 +76,6 @@ class Lipschitz(Account):
     either_sign: bool = False
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        """Of m draws, pure; not rounded."""
         sides = 2 if relation == "replace" else 1
         of_bound = lipschitz_sides(relation, self.either_sign) * shown(self.bound)
         return at_least(n_draws * max(of_bound, sides * shown(self.change)))
@@ -99,7 +88,6 @@ class Range(Account):
     loss_range: float
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        """Of m draws, pure; not rounded."""
         sides = 2 if relation == "replace" else 1
         return at_least(n_draws * sides * shown(self.loss_range))
 
@@ -110,13 +98,7 @@ class Gaussian(Account):
 
     mu: float
 
-    @property
-    def needs_delta(self) -> bool:
-        """Always."""
-        return True
-
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        """Of m draws at `delta`; not rounded."""
         return epsilon_of_mu(self.of_release(n_draws, relation), delta)
 
     def of_release(self, n_draws: int, relation: str) -> float:
@@ -124,25 +106,13 @@ class Gaussian(Account):
         return mu_of_release(self.mu, n_draws_released=n_draws, relation=relation)
 
     def spent(self, epsilon: float, n_draws: int, relation: str) -> Spent:
-        """Mu, whose squares add."""
         return Spent(mu=self.of_release(n_draws, relation))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent(Account):
-    """What whole releases cost together, under their relation, in parts that add up in unlike ways.
-
-    Attributes
-    ----------
-    pure : float
-        Sum of pure epsilons, nats.
-    rho_of_pure : float or None
-        Rho of zero-concentrated privacy of the same, if it is known.
-    rho : float
-        Sum of rho of Gaussian noise.
-    mu : float
-        Root of the sum of squares of mu.
-    """
+    """What whole releases cost together, under their relation, in parts that add up in unlike ways:
+    pure epsilons, nats, with their rho if it is known; rho of Gaussian noise; mu by squares."""
 
     of_draws: ClassVar[bool] = False
     pure: float = 0.0
@@ -205,8 +175,6 @@ class PrivacyCharge:
 
     Attributes
     ----------
-    mechanism : str
-        Name of the mechanism, e.g. ``"LipschitzWeighted"``.
     kind : {"asymptotic local", "strict"}
         Asymptotic local: holds for this database, estimated from posterior draws, contracting to
         a global guarantee as n grows. Strict: holds for every database of the stated relation.
@@ -215,27 +183,23 @@ class PrivacyCharge:
     n_synthetic, n_draws_released : int
         Data sets released, 0 for an answer that is no data set (a noisy mean); posterior draws or
         noisy histograms they were simulated from.
-    accounts : mapping of str to Lipschitz, Range, Gaussian or Spent
+    accounts : mapping of str to Account
         By accounting: "lipschitz", "range" and "gaussian" of a local charge; "pure", "zcdp" or
-        "gaussian" of a strict one; "composed" of unlike parts.
-    accounting : str
-        The one that epsilon is counted by.
+        "gaussian" of a strict one; "composed" of unlike parts. `accounting` is the one that counts.
     delta : float
         Of (epsilon, delta), a public number; 0 of a pure epsilon.
     bound : float or None
         The papers' Delta of one draw at the weights as they are, or the cap, nats. Confidential.
     n_draws : int or None
         Posterior draws S that a local charge was computed from.
-    draw_quantile : float
-        q of `lipschitz_bounds`; 1 unless draws were dropped.
+    draw_quantile, safety_factor : float
+        q of `lipschitz_bounds`; s in epsilon = 2 s Delta, which the accounts have and `bound` not.
     cap : float or None
         M of a censored or truncated likelihood, nats.
-    safety_factor : float
-        s in epsilon = 2 s Delta; the accounts have it, `bound` has not.
     density_above_one : bool
         True if log densities above 0 can occur (continuous outcome).
     converged : bool
-        False if the user insisted on a release although the chains had not converged.
+        False if a release was insisted on although the chains had not converged.
     unit : str or None
         Unit of privacy: the column whose equal values make rows one unit, or None for single rows.
         The relation and epsilon are those of a whole unit.
@@ -415,11 +379,6 @@ class PrivacyCharge:
         --------
         >>> PrivacyCharge.strict(mechanism="laplace_sum", epsilon=0.5, relation="remove").epsilon
         0.5
-        >>> charge = PrivacyCharge.strict(
-        ...     mechanism="ClippedScores", mu=0.2, delta=1e-6, relation="remove", n_synthetic=5
-        ... )
-        >>> round(charge.epsilon, 2)
-        0.83
         """
         m = check_count(n_draws_released, "n_draws_released")
         if mu is not None:

@@ -1,15 +1,11 @@
 r"""Composition: what several charges cost together.
 
-Pure epsilons add: for answers a and b, p(a, b | x) / p(a, b | x') is p(a | x) / p(a | x') times p(b
-| a, x) / p(b | a, x'), at most exp(e1) exp(e2), also where the second depends on a. At a public
-delta strict charges also compose by zero-concentrated privacy. A draw of a censored posterior moves
-by terms that range over a + b, whatever the database: its loss has bounded range eta, a + b under
-`remove` and twice that under `replace`, and it is :math:`\eta^2 / 8`-zCDP [CR21]. Charges of
-Gaussian noise state rho, or mu, whose squares add: mu-GDP is :math:`\mu^2 / 2`-zCDP. Of other
-strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16]. rho of
-independent releases adds, and the sum is an epsilon at any delta. Few releases cost less by adding
-epsilons, many by adding rho: all that is here holds, and the smallest is stated
-(`pyhybrid.privacy.charge.Spent`).
+Pure epsilons add, also where a later answer depends on an earlier one. At a public delta strict
+charges also compose by zero-concentrated privacy: a draw whose terms range over a + b, whatever the
+database, has a loss of bounded range eta, a + b under `remove` and twice that under `replace`, and
+is :math:`\eta^2 / 8`-zCDP [CR21]; mu-GDP is :math:`\mu^2 / 2`-zCDP; of other strict answers only
+their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16]. All that is here holds, and the
+smallest is stated (`pyhybrid.privacy.charge.Spent`).
 """
 
 from __future__ import annotations

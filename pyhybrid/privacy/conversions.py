@@ -4,9 +4,9 @@ r"""Epsilon, rho and mu: what a bound costs, at which delta, and the inverses.
 
 **Range and zCDP.** A mechanism whose log density ratio between neighbors has range eta is eta-DP,
 and eta^2/8-zCDP, whatever its ratio's location. Noise from N(0, sigma^2), on the reals or on whole
-numbers, added to an answer of L2 sensitivity S is rho-zCDP with rho = S^2 / (2 sigma^2). rho of
-several releases adds, and rho-zCDP is :math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for
-every delta; for every alpha > 1 it is also (epsilon, delta)-DP with
+numbers, added to an answer of L2 sensitivity S is rho-zCDP with rho = S^2 / (2 sigma^2). rho-zCDP
+is :math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for every delta; for every alpha > 1 it
+is also (epsilon, delta)-DP with
 
 .. math:: \epsilon = \alpha \rho + \frac{\log(1 / (\alpha \delta))}{\alpha - 1}
     + \log(1 - 1 / \alpha),
@@ -180,11 +180,6 @@ def epsilon_of_range(
         "replace" it must also hold for every record that could replace another.
     n_draws_released, relation, kind
         As in `epsilon_of_bound`; [DR19] sec. 3.
-
-    Examples
-    --------
-    >>> epsilon_of_range(0.364, n_draws_released=3)
-    1.1
     """
     eta = _sides(relation) * shown(check_nonnegative(loss_range, "loss_range"))
     return round_up(at_least(check_count(n_draws_released, "n_draws_released") * eta), kind=kind)
@@ -197,11 +192,6 @@ def rho_of_range(
 
     Parameters as in `epsilon_of_range`; a replacement changes two terms of range R each [CR21]
     sec. 3.
-
-    Examples
-    --------
-    >>> rho_of_range(0.5, n_draws_released=20)
-    0.625
     """
     eta = _sides(relation) * shown(check_nonnegative(loss_range, "loss_range"))
     return at_least(check_count(n_draws_released, "n_draws_released") * eta**2 / 8)
@@ -214,6 +204,8 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
     Examples
     --------
+    >>> epsilon_of_range(0.5, n_draws_released=20), rho_of_range(0.5, n_draws_released=20)
+    (10.0, 0.625)
     >>> round(epsilon_of_rho(0.625, 1e-6), 1)
     6.5
     """
@@ -291,8 +283,12 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
     Examples
     --------
-    >>> round(epsilon_of_mu(0.207, 1e-6), 2)
-    0.87
+    >>> round(epsilon_of_mu(0.207, 1e-6), 2), round(mu_of_epsilon(1.0, 1e-6), 3)
+    (0.87, 0.237)
+    >>> compose_mu([3.0, 4.0])
+    5.0
+    >>> mu_of_release(0.5, n_draws_released=4, relation="replace")
+    2.0
     """
     return _epsilon_of_mu(check_nonnegative(mu, "mu"), check_delta(delta))
 
@@ -307,13 +303,7 @@ def _epsilon_of_mu(mu: float, delta: float) -> float:
 
 
 def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    """Largest mu whose release is (epsilon, delta)-DP; rounded down. Inverse of `epsilon_of_mu`.
-
-    Examples
-    --------
-    >>> round(mu_of_epsilon(1.0, 1e-6), 3)
-    0.237
-    """
+    """Largest mu whose release is (epsilon, delta)-DP; rounded down. Inverse of `epsilon_of_mu`."""
     epsilon, delta = check_nonnegative(epsilon, "epsilon"), check_delta(delta)
     hi = 1.0
     while _delta(hi, epsilon) <= delta:
@@ -326,11 +316,6 @@ def compose_mu(mus: Any) -> float:
 
     Each, >= 0, of a release computed from the same data, which may know those before it [DRS22]
     cor. 3.3.
-
-    Examples
-    --------
-    >>> compose_mu([3.0, 4.0])
-    5.0
     """
     if np.size(mus) == 0:
         return 0.0
@@ -351,11 +336,6 @@ def mu_of_release(mu: float, *, n_draws_released: int = 1, relation: str = "remo
         for "replace", of those that could take a place.
     n_draws_released, relation
         As in `epsilon_of_bound`.
-
-    Examples
-    --------
-    >>> mu_of_release(0.5, n_draws_released=4, relation="replace")
-    2.0
     """
     mu, sides = check_nonnegative(mu, "mu"), _sides(relation)
     draws = check_count(n_draws_released, "n_draws_released")

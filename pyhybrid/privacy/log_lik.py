@@ -44,7 +44,7 @@ def _forget(gone: weakref.ref[Any]) -> None:
     _HELD[:] = [held for held in _HELD if gone is not held[0] and gone is not held[1]]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LogLik:
     """Unweighted log-likelihood f_si in nats; each call of `make` yields the matrix again in blocks
     (S, b), one column per distinct row. Confidential: a function of the data."""
@@ -69,9 +69,6 @@ class LogLik:
     def of(cls, matrix: FloatArray) -> LogLik:
         """Of a matrix (S, n) that is at hand."""
         return cls(make=lambda: (matrix,), row_of=np.arange(matrix.shape[1]))
-
-    def __repr__(self) -> str:
-        return f"<LogLik of {self.n} records in {self.n_rows} rows>"
 
     @property
     def n(self) -> int:
@@ -117,16 +114,6 @@ class LogLik:
     def by_record(self, reduce: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """A reduction over draws, (S, b) to (b,), of every record, shape (n,)."""
         return np.concatenate([reduce(block) for block in self.make()])[self.row_of]
-
-    @cached_property
-    def lowest(self) -> FloatArray:
-        """Smallest f of each record over the draws, shape (n,); a NaN stays."""
-        return self.by_record(lambda block: block.min(axis=0))
-
-    @cached_property
-    def highest(self) -> FloatArray:
-        """Largest f of each record over the draws, shape (n,); a NaN stays."""
-        return self.by_record(lambda block: block.max(axis=0))
 
     def total(self, weight: FloatArray) -> FloatArray:
         """sum_i weight_i f_si, shape (S,); records of weight 0 do not count."""
@@ -229,10 +216,6 @@ class Units:
         lowest = np.full(self.n, np.inf)
         np.minimum.at(lowest, self.of, values)
         return lowest[self.of]
-
-    def summed(self, terms: FloatArray) -> FloatArray:
-        """Terms of the records (n,) summed by unit, shape (n_units,)."""
-        return np.asarray(np.bincount(self.of, weights=terms, minlength=self.n), dtype=np.float64)
 
 
 def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatArray:

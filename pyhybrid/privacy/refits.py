@@ -11,14 +11,9 @@ so that the loss of a draw is :math:`T_i(\theta) - c`, with :math:`e^c` the rati
 estimated from draws of both posteriors [B76]. Its quantile beyond which a share of delta lies, from
 mean, deviation and skewness, in either direction, times 1.25, is charged:
 
-============= ================================================= ===============================
-accounting    of one draw, remove                               guarantee
-============= ================================================= ===============================
-``lipschitz`` 2 Delta, and the loss of a refit if more          epsilon, as in [S22]
-``range``     the largest range of own terms, and that loss     epsilon [DR19]
-``gaussian``  the largest deviation of own terms, and the mu    mu, (epsilon, delta) [DRS22]
-              whose epsilon at delta is that loss
-============= ================================================= ===============================
+``lipschitz``: 2 Delta, or that loss if more [S22]; ``range``: the largest range of own terms, or
+that loss [DR19]; ``gaussian``: the largest deviation of own terms, or the mu whose epsilon at delta
+is that loss [DRS22].
 
 Refits are made without the records of largest deviation under the weights, and of largest size
 without any, which the maps of weights depend on. Of 440 exact posteriors (n of 20 to 1,000, eleven
@@ -56,22 +51,15 @@ _RANK = 1e-10  # singular values below this share of the largest inform nothing
 
 @dataclass(frozen=True, kw_only=True)
 class Refit:
-    """What a draw loses when one record or unit leaves. Confidential.
-
-    Attributes
-    ----------
-    record : int
-        Position of the record, or of the unit, from 0.
-    loss : float
-        Nats: a draw with the record, or without it, loses more with probability delta at most.
-    """
+    """What a draw loses when one record or unit, by its position, leaves: with it, or without it, a
+    draw loses more nats with probability delta at most. Confidential."""
 
     record: int
     loss: float
 
 
 def refit_of(change: Any, change_without: Any, *, delta: float = DELTA, record: int = 0) -> Refit:
-    """Loss of a draw, from T at draws with a record (S,) and at those of a refit without it (S',).
+    """Loss of a draw, from T at draws with a record (S,) and at those of a refit without it.
 
     Examples
     --------

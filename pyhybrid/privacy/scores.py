@@ -112,30 +112,14 @@ def whole_scores(clipped: FloatArray, clip: float) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringDesign:
-    """What a round knows before it looks at an outcome. Public.
+    """What a round knows before it looks at an outcome, in the symbols of the module. Public."""
 
-    Attributes
-    ----------
-    whitening : ndarray, shape (d, d)
-        W.
-    clip : float
-        C.
-    information : ndarray, shape (d, d)
-        I, of the records and the prior.
-    jacobian : ndarray, shape (d, d)
-        G + W'P.
-    center : ndarray, shape (d,)
-        b, the expected sum of clipped scores.
-    variance : ndarray, shape (d, d)
-        Sum of E[psi psi'], the sampling variance of the sum of clipped scores.
-    """
-
-    whitening: FloatArray
-    clip: float
-    information: FloatArray
-    jacobian: FloatArray
-    center: FloatArray
-    variance: FloatArray
+    whitening: FloatArray  # W, (d, d)
+    clip: float  # C
+    information: FloatArray  # I, (d, d), of the records and the prior
+    jacobian: FloatArray  # G + W'P, (d, d)
+    center: FloatArray  # b, (d,)
+    variance: FloatArray  # (d, d) sum of E[psi psi'], of the sampling of records
 
     def covariance(self, noise_sd: float) -> FloatArray:
         """Sampling covariance (d, d) of a step by (G + W'P)^-1, by which C is chosen, under noise

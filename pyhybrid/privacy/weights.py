@@ -27,7 +27,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.bounds import largest_abs, lipschitz_bounds, scaled_maxima
 from pyhybrid.privacy.log_lik import LogLik, deviation_of, range_of
 
-RISKS = ("size", "range", "deviation")
+_RISKS = {"size": largest_abs, "range": range_of, "deviation": deviation_of}
+RISKS = tuple(_RISKS)
 """Risks that weights follow: the papers' size of a log-likelihood, or what the record tells."""
 
 
@@ -93,9 +94,6 @@ def lipschitz_weights(
 def risk_of(log_lik: LogLik, risk: str) -> FloatArray:
     """f_i of each record by one of `RISKS`, shape (n,), infinite where a value is not finite."""
     return log_lik.by_record(_RISKS[risk])
-
-
-_RISKS = {"size": largest_abs, "range": range_of, "deviation": deviation_of}
 
 
 def weights_from_lipschitz(

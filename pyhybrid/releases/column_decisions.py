@@ -39,11 +39,8 @@ class Decisions:
 
     def with_these(self, other: Decisions) -> Decisions:
         """Both, each name once."""
-        drop, keep, ids = (
-            tuple(dict.fromkeys(names))
-            for names in (self.drop + other.drop, self.keep + other.keep, self.ids + other.ids)
-        )
-        return Decisions(drop=drop, keep=keep, ids=ids)
+        both = asdict(self), asdict(other)
+        return Decisions(**{k: tuple(dict.fromkeys(both[0][k] + both[1][k])) for k in both[0]})
 
     def as_dict(self) -> dict[str, list[str]]:
         """As JSON; empty if nothing was decided."""

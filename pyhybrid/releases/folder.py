@@ -36,8 +36,7 @@ from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.estimates import Estimates
-from pyhybrid.releases.record import Confidential, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Estimates, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
 from pyhybrid.running.files import folder_aside, make_private
 
@@ -52,7 +51,8 @@ _VERSION = 2
 def published(table: pd.DataFrame, declared: Collection[str] = ()) -> pd.DataFrame:
     """`table` as it may be written: without levels that no row has, notes (`attrs`), fill values
     and axis names, which records not in it would explain. All levels of `declared` columns stay."""
-    kept = [name for name in table if str(name) in declared and not _is_sparse(table[name])]
+    kept = [name for name, dtype in table.dtypes.items()
+            if str(name) in declared and not isinstance(dtype, pd.SparseDtype)]  # fmt: skip
     written = with_columns(table, {n: _in_use(table[n]) for n in table.columns.drop(kept)})
     written.attrs = {}
     written.columns.names = [None] * written.columns.nlevels
@@ -77,16 +77,12 @@ def with_drawn_levels(tables: Sequence[pd.DataFrame], columns: Collection[str]) 
     return leveled
 
 
-def _is_sparse(values: pd.Series) -> bool:
-    return isinstance(values.dtype, pd.SparseDtype)
-
-
 def _in_use(values: pd.Series) -> pd.Series:
     """The values in a dtype that holds no more than them."""
     dtype: Any = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return values.cat.remove_unused_categories()
-    if _is_sparse(values):
+    if isinstance(dtype, pd.SparseDtype):
         return pd.Series(values.sparse.to_dense())  # type: ignore[attr-defined]
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith("dictionary"):
         return values.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type))
@@ -104,18 +100,6 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     """A list of names in a saved record."""
     return tuple(str(entry) for entry in fields[name])
-
-
-def read_diagnostics(fields: dict[str, Any] | None) -> Diagnostics | None:
-    if fields is None:
-        return None
-    problems, rule = read_names(fields, "problems"), ConvergenceRule(**fields["rule"])
-    return Diagnostics(**{**fields, "problems": problems, "rule": rule})
-
-
-def read_records(path: Path) -> pd.DataFrame:
-    """The per-record table as text: Python reads numbers back exactly, C parsers may not."""
-    return pd.read_csv(path, dtype=str)
 
 
 def table_schema(
@@ -316,20 +300,30 @@ def read_parts(root: Path, run: dict[str, Any], labels: pd.Index) -> list[Releas
 
 
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
-    records = read_records(folder / "records.csv")
+    # As text: Python reads numbers back exactly, C parsers may not.
+    records = pd.read_csv(folder / "records.csv", dtype=str)
     alpha, lipschitz = (  # of shape (0,) if the mechanism has none
         records[name].astype(float).to_numpy() if name in records else np.empty(0)
         for name in ("alpha", "lipschitz")
     )
     met = (records["censored"] == "True").to_numpy() if "censored" in records else None
     charge, asked = PrivacyCharge.from_dict(run["charge"]), run.get("requested")
+    diagnostics, made = run["diagnostics"], run["provenance"]
+    if diagnostics is not None:
+        problems, rule = read_names(diagnostics, "problems"), ConvergenceRule(**diagnostics["rule"])
+        diagnostics = Diagnostics(**{**diagnostics, "problems": problems, "rule": rule})
+    if "library" in made:
+        provenance: Provenance | NoiseProvenance = NoiseProvenance(**made)
+    else:
+        settings, remarks = SamplerSettings(**made["settings"]), tuple(made["notes"])
+        provenance = Provenance(**{**made, "settings": settings, "notes": remarks})
     return ReleaseRecord(
         charge=charge,
-        diagnostics=read_diagnostics(run["diagnostics"]),
+        diagnostics=diagnostics,
         settings=dict(run["settings"]),
         synthesized=read_names(run, "synthesized"),
         predictors=read_names(run, "predictors"),
-        provenance=_provenance(run["provenance"]),
+        provenance=provenance,
         requested=None if asked is None else SamplerSettings(**asked),
         seeded=run["seeded"],
         confidential=Confidential(
@@ -342,13 +336,6 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
         ),
         decisions=Decisions.of(**run.get("decisions", {})),
     )
-
-
-def _provenance(fields: dict[str, Any]) -> Provenance | NoiseProvenance:
-    if "library" in fields:
-        return NoiseProvenance(**fields)
-    settings, notes = SamplerSettings(**fields.pop("settings")), tuple(fields.pop("notes"))
-    return Provenance(settings=settings, notes=notes, **fields)
 
 
 def _write_confidential(

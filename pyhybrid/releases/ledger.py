@@ -23,11 +23,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
-from pyhybrid.core.checks import (
-    check_choice,
-    check_nonnegative,
-    check_positive,
-)
+from pyhybrid.core.checks import check_choice, check_nonnegative, check_positive
 from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SaveFailed
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import (
@@ -123,11 +119,10 @@ class Ledger:
     relation : {"remove", "replace"}, optional
         Relation of the charges it takes; fixed when the ledger is created.
     delta : float, optional
-        Of a ledger of asymptotic local charges: the public delta at which charges counted by the
-        Gaussian limit are added, by squares of their mu; 1e-6 if omitted when the ledger is
-        created. Of a strict ledger, if given: the budget is then of (epsilon, delta), and many
-        small charges cost less than their sum (`pyhybrid.compose`); without, epsilons add, and
-        charges of Gaussian noise are refused.
+        Public. Of local charges by the Gaussian limit, which add by squares of their mu; 1e-6 if
+        omitted when the ledger is created. Of a strict ledger, if given: the budget is then of
+        (epsilon, delta), and many small charges cost less than their sum (`pyhybrid.compose`);
+        without, epsilons add, and charges of Gaussian noise are refused.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What a release says of itself, without its tables; and what of it stays with the owner."""
+"""What a release says of itself, without its tables; what of it stays with the owner; estimates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.special import ndtri
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, check_fraction
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import PosteriorFit
@@ -18,7 +20,6 @@ from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.refits import LocalLoss
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.estimates import Estimates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,28 +40,17 @@ class Origin:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Confidential:
-    """What must stay with the data owner: functions of the data, and the seed.
+    """What must stay with the data owner: functions of the data of n records, and the seed.
 
-    Attributes
-    ----------
-    labels : Index, length n
-    alpha : ndarray, shape (n,)
-        Record weights in [0, 1]; of shape (0,) for a mechanism without weights.
-    lipschitz : ndarray, shape (n,)
-        By-record Lipschitz bounds of the released fit, nats; of shape (0,) without a fit.
-    lipschitz_bound : float
-        Overall bound, nats; 0 without a fit.
-    entropy : int
-        Root of all random streams: the seed.
-    censored : ndarray of bool, shape (n,), or None
-        Records whose weighted log-likelihood met the cap in some draw, if there is a cap.
-    loss : LocalLoss or None
-        What a draw tells by record, and by refits without some. Not read back.
+    `alpha` are weights in [0, 1] and `lipschitz` by-record bounds of the released fit, nats, with
+    the overall one; of shape (0,), and 0, without. `entropy` is the root of all random streams.
+    `censored` says which records' weighted log-likelihood met the cap in some draw, if there is a
+    cap; `loss`, not read back, what a draw tells by record, and by refits without some.
     """
 
     labels: pd.Index
-    alpha: FloatArray
-    lipschitz: FloatArray
+    alpha: FloatArray  # (n,)
+    lipschitz: FloatArray  # (n,)
     lipschitz_bound: float
     entropy: int
     censored: npt.NDArray[np.bool_] | None = None
@@ -68,6 +58,47 @@ class Confidential:
 
     def __repr__(self) -> str:
         return f"<Confidential record of {len(self.labels)} records>"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimates:
+    """Public estimates of d coordinates: coefficients by column, and the logarithm of a second
+    parameter. Their covariance is of the sampling of records and of the noise for privacy."""
+
+    names: tuple[str, ...]
+    values: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d)
+    covariance_without_noise: FloatArray  # (d, d)
+
+    def frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Estimates as a table; see `estimates`."""
+        error, alone = (
+            np.sqrt(np.diag(covariance))
+            for covariance in (self.covariance, self.covariance_without_noise)
+        )
+        half = float(ndtri((1 + level) / 2)) * error
+        columns = {
+            "estimate": self.values,
+            "std_error": error,
+            "lower": self.values - half,
+            "upper": self.values + half,
+            "std_error_without_noise": alone,
+        }
+        frame: pd.DataFrame = pd.DataFrame(columns, index=pd.Index(self.names, name="coordinate"))
+        return frame
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON types."""
+        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Estimates:
+        """Inverse of `as_dict`."""
+        names, *arrays = ("names", "values", "covariance", "covariance_without_noise")
+        return cls(
+            names=tuple(str(name) for name in fields[names]),
+            **{name: np.array(fields[name], dtype=np.float64) for name in arrays},
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,13 +130,9 @@ class ReleaseRecord:
     confidential : Confidential
         Weights, bounds, seed. Never publish.
     exposed : mapping of str to str
-        Columns that must not be published without a decision, with the reason. Not saved.
-    decisions : Decisions
-        What was decided on columns that were not synthesized.
-    fit, reweighted : PosteriorFit, Reweighted, or None
-        The released fit, and how re-weighting led to it, whose steps alone are saved.
-    estimates : Estimates or None
-        Of clipped scores: what is released beside the tables. Public.
+        Columns that must not be published without one of `decisions`, with the reason.
+    fit, reweighted, estimates : PosteriorFit, Reweighted, Estimates, or None
+        The released fit, how re-weighting led to it, and what clipped scores publish.
     """
 
     charge: PrivacyCharge
@@ -143,3 +170,20 @@ class ReleaseRecord:
             f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
             f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
         )
+
+
+def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:
+    """Public estimates of a release by clipped scores, with intervals of a `level` in (0, 1) that
+    count the noise: a row for each coordinate, with `estimate`, `std_error`, `lower`, `upper` and
+    `std_error_without_noise`, which the sampling of records alone would have.
+
+    Raises
+    ------
+    InvalidInput
+        If the release has none.
+    """
+    check_fraction(level, "level")
+    published: Estimates | None = getattr(release, "estimates", None)
+    if published is None:
+        raise InvalidInput("release must be by clipped scores, which alone publish estimates")
+    return published.frame(level)

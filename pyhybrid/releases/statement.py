@@ -13,8 +13,7 @@ from typing import Any
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.estimates import Estimates
-from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.record import Estimates, ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
 
 _MOST_LISTED = 12

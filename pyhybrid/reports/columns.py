@@ -1,9 +1,9 @@
-"""Synthesized columns against the data: distributions and pairs. CONFIDENTIAL."""
+"""Synthesized columns against the data: distributions, pairs, rows of persons. CONFIDENTIAL."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,20 +12,22 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.fitting.disclosive_columns import repeated_identifiers
 from pyhybrid.measures.reconcile import reconcile_tables
 from pyhybrid.measures.utility import table_utility
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing, figures
-from pyhybrid.reports.levels import shares_of
 from pyhybrid.reports.page import Section, Table, number_text, section, sentence
-from pyhybrid.reports.verdicts import LIMITS
+from pyhybrid.reports.verdicts import LIMITS, level_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_PAIRED, _LEAST_PAIRED, _ROWS = 30, 3, 20_000
 _MOST_NAMED = 8  # pairs
-_SMALL_BINS, _LEVELS = 24, 8  # of small pictures
+_SMALL_BINS, _SMALL_LEVELS, _LEVELS = 24, 8, 30  # of small pictures; of others
+_MOST_REPEATED, _NOTEWORTHY = 12, 0.05  # columns, and their intraclass correlation
 
 
 def pair_ratios(release: Release, data: pd.DataFrame) -> pd.DataFrame | None:
@@ -115,35 +117,57 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
         raise InvalidInput(
             f"column must be a synthesized one, {', '.join(release.synthesized)}: found {chosen!r}"
         )
-    data, name = release.origin.data[chosen], release.charge.mechanism
-    columns = [table[chosen] for table in release.synthetic]
-    sets = {name: [numeric_values(values) for values in columns]}
-    figure, _ = _distribution(chosen, numeric_values(data), sets)
-    return shares_of(data, {name: columns}).figure() if figure is None else figure
+    truth, name = release.origin.data[chosen], release.charge.mechanism
+    sets = [table[chosen] for table in release.synthetic]
+    numbers = {name: [numeric_values(values) for values in sets]}
+    figure, _ = _distribution(chosen, numeric_values(truth), numbers)
+    return _levels_figure(shares_of(truth, sets), name) if figure is None else figure
+
+
+def shares_of(data: pd.Series, sets: Sequence[pd.Series], *, most: int = _LEVELS) -> pd.DataFrame:
+    """Shares of the `most` frequent levels in the data, the first column, and in each set; ordered
+    categories in their order."""
+    columns = [level_shares(column) for column in (data, *sets)]
+    table: pd.DataFrame = pd.concat(columns, axis=1).fillna(0.0)
+    table = table.iloc[np.argsort(-table.iloc[:, 0].to_numpy(), kind="stable")[:most]]
+    if isinstance(data.dtype, pd.CategoricalDtype) and data.dtype.ordered:
+        ordered = [str(level) for level in data.dtype.categories]
+        kept = [level for level in ordered if level in table.index]
+        table = table.loc[[*kept, *table.index.difference(kept, sort=False)]]
+    return table
+
+
+def _levels_figure(shares: pd.DataFrame, name: str) -> Figure:
+    synthetic = {name: shares.iloc[:, 1:].to_numpy().T}
+    return figures.plot_levels(list(shares.index), shares.iloc[:, 0].to_numpy(), synthetic)
 
 
 def column_section(
     column: str,
     data: pd.Series,
-    versions: Mapping[str, Sequence[pd.Series]],
+    sets: Sequence[pd.Series],
+    name: str = "synthetic",
     *,
     levels: bool = False,
 ) -> Section:
-    """Figure and table of one column, data against the synthetic sets of each version; numbers are
-    shown as `levels` if they are codes."""
+    """Figure and table of one column, data against the synthetic sets, whose `name` is shown;
+    numbers are shown as `levels` if they are codes."""
     truth = np.empty(0) if levels else numeric_values(data)
-    sets = {name: [numeric_values(values) for values in made] for name, made in versions.items()}
-    if not all(values.size for values in (truth, *itertools.chain(*sets.values()))):
-        shares = shares_of(data, versions)
-        return section(
-            "column of levels", figures=[shares.figure()], tables=[shares.table(column)],
-            column=column,
-        )  # fmt: skip
-    figure, whole = _distribution(column, truth, sets)
-    rows = [["data", *(number_text(of(truth)) for of in STATISTICS.values())]]
-    for name, made in sets.items():
-        means = [np.mean([of(values) for values in made]) for of in STATISTICS.values()]
-        rows.append([f"{name}, mean of {len(made)}", *map(number_text, means)])
+    made, mean = [numeric_values(values) for values in sets], f"{name}, mean of {len(sets)}"
+    if not all(values.size for values in (truth, *made)):
+        shares = shares_of(data, sets)
+        pairs = zip(shares.iloc[:, 0], shares.iloc[:, 1:].mean(axis=1), strict=True)
+        rows = [[level, *(f"{share:.3f}" for share in pair)]
+                for level, pair in zip(shares.index, pairs, strict=True)]  # fmt: skip
+        table = Table(header=["level", "data", mean], rows=rows, numbers=True)
+        drawn = _levels_figure(shares, name)
+        return section("column of levels", figures=[drawn], tables=[table], column=column)
+    figure, whole = _distribution(column, truth, {name: made})
+    means = [np.mean([of(values) for values in made]) for of in STATISTICS.values()]
+    rows = [
+        ["data", *(number_text(of(truth)) for of in STATISTICS.values())],
+        [mean, *map(number_text, means)],
+    ]
     table = Table(header=["", *STATISTICS], rows=rows, numbers=True)
     return section(
         "column of numbers", figures=[figure], tables=[table], column=column, whole=whole
@@ -173,10 +197,10 @@ def numeric_values(column: pd.Series) -> FloatArray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = False) -> Figure:
+def small_figure(data: pd.Series, sets: Sequence[pd.Series]) -> Figure:
     """Shares of values or levels: the data as gray bars, the mean of the sets as a line or points.
     What is beyond the 99.5 % quantile of the data is in the last bar."""
-    ax = drawing.new_panels(*((5.2, 2.8) if large else (2.5, 1.35)))[0]
+    ax = drawing.new_panels(2.5, 1.35)[0]
     truth, *made = (numeric_values(column) for column in (data, *sets))
     if truth.size and all(values.size for values in made):
         low, high = float(truth.min()), float(np.quantile(truth, 0.995))
@@ -197,14 +221,14 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
         for label, side in zip(ax.get_xticklabels(), ("left", "right"), strict=False):
             label.set_horizontalalignment(side)
     else:
-        shares = shares_of(data, {"": sets}, most=_LEVELS)
-        names = list(shares.levels)
-        ax.bar(range(len(names)), shares.data, color=drawing.PALE)
-        ax.plot(shares.synthetic[""].mean(axis=0), "o", ms=4, color=drawing.COLORS[0])
-        if sum(map(len, names)) > (42 if large else 30):  # no room but for the first
+        shares = shares_of(data, sets, most=_SMALL_LEVELS)
+        names = list(shares.index)
+        ax.bar(range(len(names)), shares.iloc[:, 0], color=drawing.PALE)
+        ax.plot(shares.iloc[:, 1:].mean(axis=1).to_numpy(), "o", ms=4, color=drawing.COLORS[0])
+        if sum(map(len, names)) > 30:  # no room but for the first
             names = [names[0][:12], *[""] * (len(names) - 1)]
         ax.set_xticks(range(len(names)), map(drawing.plain, names))
-    ax.tick_params(length=2, labelsize=drawing.TEXT if large else 7)
+    ax.tick_params(length=2, labelsize=7)
     ax.set_ylim(0, None)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
@@ -214,3 +238,38 @@ def small_figure(data: pd.Series, sets: Sequence[pd.Series], *, large: bool = Fa
 
 def _whole(values: FloatArray) -> bool:
     return bool((values == np.floor(values)).all())
+
+
+def repeated_section(release: Release, data: pd.DataFrame) -> list[Section]:
+    """Intraclass correlation of synthesized numbers within persons with several rows, in the data;
+    in a release that draws rows independently it is 0."""
+    units = [release.charge.unit] if release.charge.unit else repeated_identifiers(data)
+    named = next((unit for unit in units if unit in data and unit not in release.synthesized), None)
+    if named is None:
+        return []
+    columns = [name for name in release.synthesized if name in data and is_number(data[name])]
+    shares = {
+        name: intraclass_correlation(data[name], data[named]) for name in columns[:_MOST_REPEATED]
+    }
+    rows = [[name, number_text(share)] for name, share in shares.items() if share > _NOTEWORTHY]
+    table = Table(header=("column", "intraclass correlation in the data"), rows=rows)
+    return [section("persons", tables=[table], unit=named)] if rows else []
+
+
+def intraclass_correlation(values: pd.Series, group: pd.Series) -> float:
+    """ICC(1) of one-way analysis of variance, of groups of any sizes; NaN if there are no two rows
+    of a group (Donner 1986, International Statistical Review 54)."""
+    known = values.notna() & group.notna()
+    y = values[known].to_numpy(dtype=np.float64)
+    keys = group[known].where(group[known].map(lambda key: isinstance(key, Hashable)))
+    codes = pd.factorize(keys)[0]
+    sizes = np.bincount(codes[codes >= 0])
+    n, groups = y.size, sizes.size
+    if groups < 2 or n <= groups:
+        return float("nan")
+    means = np.bincount(codes, y) / sizes
+    within = float(((y - means[codes]) ** 2).sum()) / (n - groups)
+    between = float((sizes * (means - y.mean()) ** 2).sum()) / (groups - 1)
+    typical = (n - (sizes**2).sum() / n) / (groups - 1)
+    total = between + (typical - 1) * within
+    return (between - within) / total if total > 0 else float("nan")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyhybrid.engines import Provenance
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.reports import figures, page
-from pyhybrid.reports.fits import bounds_section, convergence_section, reweighting_section
+from pyhybrid.reports.release import bounds_section, convergence_section, reweighting_section
 from pyhybrid.reports.verdicts import comparison_verdict, curve_verdict, judged_cell
 from pyhybrid.studies.comparing import curve as curves
 from pyhybrid.studies.comparing.comparison import DATA, NOT_COVERED, Comparison

@@ -14,8 +14,8 @@ from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.reports import figures, page
 from pyhybrid.reports.columns import column_section
-from pyhybrid.reports.fits import convergence_section
 from pyhybrid.reports.measures import model_section
+from pyhybrid.reports.release import convergence_section
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 
 _FEW = 5  # other records that match one of low risk, unless said otherwise
@@ -124,7 +124,7 @@ def _subgroups(groups: RiskSubgroups) -> page.Section:
 def _keys(release: MaskedRelease, data: pd.DataFrame) -> page.Section:
     kinds, parts = release.settings["keys"], []
     for key in release.keys:
-        sets = {"synthetic": [table[key] for table in release.synthetic]}
+        sets = [table[key] for table in release.synthetic]
         shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
         levels = kinds[key] != "continuous"
         parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))

@@ -69,8 +69,6 @@ def measure_table(overall: Mapping[str, float]) -> page.Table:
 def _distributions(summary: UtilitySummary) -> list[page.Section]:
     """The columns of numbers that changed, the worst first and drawn, and their estimates."""
     distances, tables = summary.columns.distances, summary.tables
-    if distances.empty:
-        return [page.section("columns", same=[])]
     changed = (distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])
     same = [str(name) for name in distances["column"][~changed]]
     if not changed.any():
@@ -83,7 +81,7 @@ def _distributions(summary: UtilitySummary) -> list[page.Section]:
         for row in worst.head(_MOST_COLUMNS).to_numpy().tolist()
     ]
     drawn = [
-        column_section(name, tables.real[name], {"synthetic": [t[name] for t in tables.synthetic]})
+        column_section(name, tables.real[name], [table[name] for table in tables.synthetic])
         for name in names
     ]
     table = page.Table(header=header, rows=rows, numbers=True)

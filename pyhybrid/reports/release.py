@@ -1,5 +1,5 @@
 """The owner's HTML report of a release: a single file without scripts or references to other
-files, which depends on nothing but its arguments. CONFIDENTIAL."""
+files, which depends on nothing but its arguments; sections on its  CONFIDENTIAL."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ import pandas as pd
 
 from pyhybrid.core.checks import number_of
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines import Diagnostics
+from pyhybrid.fitting.exact import ExactPosterior
 from pyhybrid.fitting.replicates import joined
+from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.models.columns.kinds import kind_from_dict
 from pyhybrid.models.formula.values import with_columns
-from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import columns as by_column
-from pyhybrid.reports import figures, fits, page, verdicts
+from pyhybrid.reports import figures, page, verdicts
 from pyhybrid.reports.checklist import review_checklist
-from pyhybrid.reports.relations import repeated_section
 
 _SETS = 3
 _FEW = 6  # columns whose cards show values
@@ -70,7 +71,7 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
     mechanism = release.charge.mechanism
     columns = [
         by_column.column_section(
-            name, data[name], {mechanism: [t[name] for t in release.synthetic]}
+            name, data[name], [table[name] for table in release.synthetic], mechanism
         )
         for name in release.synthesized
     ]
@@ -81,19 +82,18 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
             if release.parts else part
             for step, origin in _steps(release) for part in sections(step, origin)
         ]
-        for sections in (fits.estimates_section, _of_records, _convergence)
+        for sections in (estimates_section, _of_records, _convergence)
     )  # fmt: skip
-    made = [*_steps_section(release), *convergence]
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
         *_relations(release),
-        *repeated_section(release, data),
+        *by_column.repeated_section(release, data),
         *by_column.pairs_section(ratios),
         page.folded("Each column", [*marks, *columns]),
         *(replace(part, folded=True) for part in estimates),
         page.folded("Privacy charge and single records", [charge_section(release), *of_records]),
         replace(page.section("statement"), folded=True, markdown=unescape(release.statement)),
-        *([page.folded("How it was made", made)] if made else []),
+        *([page.folded("How it was made", convergence)] if convergence else []),
     ]
     facts = facts_of(release, data, table)
     return page.render_page("Release report", sections, confidential=True, facts=facts)
@@ -133,7 +133,7 @@ def _relations(release: Release) -> list[page.Section]:
 
 def _of_records(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
     """What a draw discloses by record; bounds and weights of a fit, and how they were found."""
-    kept, told = release.confidential, fits.told_section(release)
+    kept, told = release.confidential, told_section(release)
     if not kept.alpha.size:
         return told
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
@@ -144,28 +144,26 @@ def _of_records(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
         drawn.append(figures.plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=bound))
     sections = [
         *told,
-        fits.bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
+        bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
         page.section("weights", figures=drawn, alpha=kept.alpha, mechanism=name),
     ]
     if release.reweighted is not None:
-        sections.append(fits.reweighting_section("Re-weighting", release.reweighted))
+        sections.append(reweighting_section("Re-weighting", release.reweighted))
     return sections
 
 
 def _convergence(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
     found = release.diagnostics
     if release.fit is not None and release.fit.exact is not None:
-        return [fits.exact_section(release.fit.exact)]
-    return [] if found is None else [fits.convergence_section({release.charge.mechanism: found})]
+        return [exact_section(release.fit.exact)]
+    return [] if found is None else [convergence_section({release.charge.mechanism: found})]
 
 
 def charge_section(release: Release) -> page.Section:
     """The table of the charge: what is of use for it, explained."""
-    charge, fitted, stepped = release.charge, release.confidential.alpha.size > 0, release.parts
-    of_fits, about = page.meanings("charge of fits"), page.meanings("charge")
-    if not fitted:
-        about |= page.meanings("charge of steps" if stepped else "charge without a fit")
-    if fitted or stepped:
+    charge, about = release.charge, page.meanings("charge")
+    of_fits = page.meanings("charge of fits")
+    if release.confidential.alpha.size or release.parts:
         about |= of_fits
     if charge.accounting == "zcdp":
         about["delta"] = of_fits["delta"]
@@ -180,22 +178,6 @@ def charge_section(release: Release) -> page.Section:
         )
     header = ["Quantity", charge.mechanism, "What it is"]
     return page.section("charges", tables=[page.Table(header=header, rows=rows)])
-
-
-def _steps_section(release: Release) -> list[page.Section]:
-    """The table of the steps, in their order; none of a release of one step."""
-    rows = [
-        {
-            "Column": ", ".join(step.synthesized), "Formula": step.settings.get("formula", "–"),
-            "Model": step.settings.get("model", "–"), "Mechanism": step.charge.mechanism,
-            "Epsilon": epsilon_text(step.charge.epsilon),
-            "Bound, nats": step.confidential.lipschitz_bound,
-            "Mean weight": step.confidential.alpha.mean() if step.confidential.alpha.size else "–",
-            "R-hat": "–" if step.diagnostics is None else step.diagnostics.max_rhat,
-        }
-        for step in release.parts
-    ]  # fmt: skip
-    return [page.section("steps", tables=[page.frame_table(pd.DataFrame(rows))])] if rows else []
 
 
 # --- At a glance ----------------------------------------------------------------------------------
@@ -217,15 +199,122 @@ def cards_of(
     judged: Mapping[str, Sequence[verdicts.Judged]], release: Release, data: pd.DataFrame
 ) -> list[page.Card]:
     """A small picture of each column with the worst of its words."""
-    few, alone = len(judged) <= _FEW, len(judged) == 1
-    cards = []
+    few, cards = len(judged) <= _FEW, []
     for column, measures in judged.items():
         sets = [table[column] for table in release.synthetic[:_SETS]]
-        figure = by_column.small_figure(data[column], sets, large=alone)
-        shown = measures if alone else measures[:few]
+        figure = by_column.small_figure(data[column], sets)
+        shown = measures[: len(measures) if len(judged) == 1 else few]
         cards.append(page.Card(
             name=column, word=verdicts.worst_word(measures),
             picture=page.picture_of(figure, alt=page.sentence("at a glance", "alt", column=column)),
             values=[(m.label, page.Marked(text=m.text, word=m.word)) for m in shown],
         ))  # fmt: skip
     return cards
+
+
+# --- Fits -----------------------------------------------------------------------------------------
+
+
+def bounds_section(name: str, releases: Mapping[str, ReleaseRecord], **values: Any) -> page.Section:
+    """By-record bounds of each release. Confidential."""
+    kept = {key: release.confidential for key, release in releases.items()}
+    overall = {key: own.lipschitz_bound for key, own in kept.items()}
+    figure = figures.plot_bounds({k: own.lipschitz for k, own in kept.items()}, overall=overall)
+    marked = ", ".join(f"{key} {bound:.2f}" for key, bound in overall.items())
+    return page.section(name, figures=[figure], marked=marked, **values)
+
+
+def estimates_section(release: ReleaseRecord, origin: Origin | None) -> list[page.Section]:
+    """Published estimates beside those of the same model without clip and noise. Confidential."""
+    exact = {} if origin is None else origin.without_privacy()
+    if release.estimates is None or not exact:
+        return []
+    published = release.estimates.frame()
+    published = published.loc[published.index.isin(list(exact))]
+    alone = np.array([exact[name] for name in published.index])
+    half = figures.NORMAL * published["std_error_without_noise"].to_numpy()
+    compared = published.rename(columns={
+        "estimate": "synthetic_estimate", "lower": "synthetic_lower", "upper": "synthetic_upper",
+    }).assign(estimate=alone, lower=alone - half, upper=alone + half)  # fmt: skip
+    off = (compared["synthetic_estimate"] - compared["estimate"]) / compared["std_error"]
+    shown = pd.DataFrame({
+        "Coordinate": compared.index, "Without privacy": compared["estimate"],
+        "Published": compared["synthetic_estimate"], "lower": compared["synthetic_lower"],
+        "upper": compared["synthetic_upper"], "Off, in its errors": off,
+    })  # fmt: skip
+    figure = figures.plot_forest({"published": compared})
+    return [page.section("published estimates", figures=[figure], tables=[page.frame_table(shown)])]
+
+
+def told_section(release: ReleaseRecord) -> list[page.Section]:
+    """Figure and largest of deviation and range by record, and refits; none where these are not
+    known, as of a release that was read from a folder or is censored."""
+    loss, unit = release.confidential.loss, release.charge.unit
+    if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
+        return []
+    whose, labels = "record" if unit is None else "unit", release.confidential.labels
+    largest, name = float(loss.deviations.max()), release.charge.mechanism
+    told = page.section(
+        "told", figures=[figures.plot_told({name: loss.deviations}, charged=largest)],
+        largest=largest, n=loss.deviations.size, whose=whose,
+        near=int((loss.deviations > largest / 2).sum()),
+    )  # fmt: skip
+    if not loss.refits:
+        return [told]
+    refits = pd.DataFrame(
+        [(str(labels[i]) if unit is None else f"{unit} number {i + 1}", loss.deviations[i],
+          loss.ranges[i], refit.loss) for refit in loss.refits for i in [refit.record]],
+        columns=[f"{whose} left out", "deviation", "range", "loss"],
+    )  # fmt: skip
+    return [told, page.section("refits", tables=[page.frame_table(refits)], whose=whose)]
+
+
+def convergence_section(
+    fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
+) -> page.Section:
+    """Worst values over all scalar quantities of each fit, by what `of` says was fitted."""
+    single, sentences = len(fits) == 1, []
+    for name, found in fits.items():
+        who = "The chains" if single else f"The chains of {name}"
+        sentences.append([f"{who} {'converged' if found.converged else 'HAVE NOT CONVERGED'}."])
+        sentences += [[problem] for problem in found.problems]
+    table = page.Table(
+        header=["Diagnostic", *(["Value"] if single else fits), "What it is"],
+        rows=[
+            [field, *(page.number_text(getattr(found, field)) for found in fits.values()), about]
+            for field, about in page.meanings("diagnostics").items()
+            if field != "n_elsewhere" or any(each.n_elsewhere is not None for each in fits.values())
+        ],
+    )
+    rule = next(iter(fits.values())).rule.describe()
+    return page.section("convergence", paragraphs=sentences, tables=[table], of=of, rule=rule)
+
+
+def exact_section(exact: ExactPosterior) -> page.Section:
+    """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data,
+    and another grid, chosen after a look at this, is a choice that no charge covers."""
+    rows = [(axis.name, axis.lower, axis.upper, axis.size, exact.resolution[axis.name])
+            for axis in exact.grid.axes]  # fmt: skip
+    header = ["Coordinate", "Lower", "Upper", "Points", "Deviation in cells"]
+    coarse = [name for name, cells in exact.resolution.items() if cells < 1]
+    edge = float(1 - exact.mass[tuple(slice(1, -1) for _ in exact.grid.axes)].sum())
+    table = page.frame_table(pd.DataFrame(rows, columns=header))
+    return page.section("exact", tables=[table], exact=exact, coarse=coarse, edge=edge)
+
+
+def reweighting_section(heading: str, path: Reweighted) -> page.Section:
+    """Bounds and weights before and after, and every step of the search. Confidential."""
+    before, after = path.start, path.fit
+    scatter = figures.plot_bound_against_weight(
+        after.alpha, after.bounds.by_record, overall=after.bounds.overall,
+        before=(before.alpha, before.bounds.by_record, before.bounds.overall),
+    )  # fmt: skip
+    rows = [(place, step.round, step.k, step.bound, step.efficiency, bool(step.accepted))
+            for place, step in enumerate(path.steps, start=1)]  # fmt: skip
+    header = ["Step", "Round", "k", "Refitted bound", "Efficiency", "Within"]
+    return page.section(
+        "reweighting",
+        figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
+        tables=[page.frame_table(pd.DataFrame(rows, columns=header))],
+        heading=heading, before=before.bounds, after=after.bounds,
+    )  # fmt: skip

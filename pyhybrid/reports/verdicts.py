@@ -21,9 +21,10 @@ from pyhybrid.measures.combining import combine_partially_synthetic
 from pyhybrid.measures.estimates import max_ecdf
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.release import Release
-from pyhybrid.reports.levels import shares_of
+from pyhybrid.reports.figures import NORMAL
 from pyhybrid.reports.page import Cell, Marked, Section, Table, number_text, rendered, sentence
 from pyhybrid.studies.comparing.comparison import DATA, Comparison, present
 from pyhybrid.studies.comparing.curve import RiskUtilityCurve
@@ -43,7 +44,6 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 """The last good and the first poor value by measure."""
 
 _NEAR_0 = 0.1  # deviations: the error of a smaller mean is given in deviations
-_NORMAL = 1.959963984540054  # half a 95 % interval, in standard errors
 _MOST_SETS, _MOST_POOR = 3, 3
 _DISTANCES = ("max_ecdf", "total_variation")
 _NOTHING_WRONG = "The checks of this page found nothing wrong."
@@ -139,17 +139,19 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def is_number(column: pd.Series) -> bool:
-    """True for a column of numbers, of which means can be taken: no dates, no truth values."""
-    return column.dtype.kind in "iuf"
+def level_shares(column: pd.Series) -> pd.Series:
+    """Share of each level as text, the most frequent first; missing values are a level."""
+    known: pd.Series = column.astype(str).where(column.notna(), "missing")
+    return known.value_counts(normalize=True)
 
 
 def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, ...]:
     """Measures of one synthesized column, in the data and in each set: of its mean, of the first
     sets' distribution and of missing values, or of its shares."""
     if not is_number(data):
-        shares = shares_of(data, {"": sets}, most=None)
-        distance = np.abs(shares.synthetic[""] - shares.data).sum(axis=1).mean() / 2
+        truth = level_shares(data)
+        off = [level_shares(column).sub(truth, fill_value=0.0).abs().sum() / 2 for column in sets]
+        distance = np.mean(off)
         return (_judged("total_variation", "total variation of shares", distance),)
     real, *made = (_finite(column) for column in (data, *sets))
     judged: list[Judged] = []
@@ -162,7 +164,7 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
             gap = standardised_difference(real.mean(), mean, error)
             judged.append(_judged("standardised_difference", "standardized difference", gap))
             if ends[0] < ends[1]:
-                interval = real.mean() + _NORMAL * error * np.array([-1.0, 1.0])
+                interval = real.mean() + NORMAL * error * np.array([-1.0, 1.0])
                 overlap = interval_overlap(interval, ends)
                 judged.append(_judged("interval_overlap", "interval overlap", overlap))
         distance = np.mean([max_ecdf(real, values) for values in made[:_MOST_SETS]])
@@ -204,7 +206,7 @@ def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
     if len(sets) > 1 and max(variances) > 0:
         combined = combine_partially_synthetic(means, variances)
         return float(combined.estimate), combined.interval()
-    half = _NORMAL * np.sqrt(variances[0])
+    half = NORMAL * np.sqrt(variances[0])
     return float(np.mean(means)), np.mean(means) + half * np.array([-1.0, 1.0])
 
 
@@ -316,16 +318,8 @@ def comparison_verdict(comparison: Comparison) -> Section:
     ]
     least: dict[str, Any] = {"epsilon": epsilon_text(costs[cheapest]), "cheapest": cheapest}
     section = in_short("verdict of a comparison", judged, wrong, **least)
-    beside = {
-        "Weights": [weights_of(release) for release in releases.values()],
-        "Epsilon": [epsilon_text(cost) for cost in costs.values()],
-    }
+    beside = {"Epsilon": [epsilon_text(cost) for cost in costs.values()]}
     return replace(section, tables=[judged_table(judged, "Mechanism", beside)])
-
-
-def weights_of(release: Release) -> str:
-    """How the weights were made, whatever name the candidate has."""
-    return f"{release.charge.mechanism}{', re-weighted' if release.reweighted else ''}"
 
 
 def curve_verdict(curve: RiskUtilityCurve) -> Section:

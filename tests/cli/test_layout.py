@@ -7,7 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pyhybrid.cli import validation
 from pyhybrid.cli.app import COMMANDS, PARTS, command_of, help_texts
 from pyhybrid.cli.console import frame_table, show
 from pyhybrid.cli.validation import show_agreement
@@ -23,19 +22,6 @@ def test_tables_break_no_word(columns: int, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert shown.count("household") == shown.count("income") == columns
     assert (max(map(len, shown.splitlines())) <= 80) == (columns < 5)
-
-
-def test_doctor_says_each_repair_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repair = "pip install 'pyhybrid[r]'"
-    broken = ("rstan", "missing", "no rpy2", repair)
-    monkeypatch.setattr(validation, "ENGINES", {"rstan": "", "embedded": ""})
-    monkeypatch.setattr(validation, "_examined", lambda *_, **__: broken)
-    assert validation.doctor() == 1
-    said = capsys.readouterr().out
-    assert said.count(repair) == 1
-    assert f"fix rstan, rstan: {repair}" in said
 
 
 def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -> None:

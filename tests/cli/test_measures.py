@@ -1,9 +1,9 @@
-"""`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, JSON, HTML, errors."""
+"""`pyhybrid utility` and `pyhybrid risk` as a user runs them: files, tables, HTML, errors."""
 
-import json
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,38 +46,40 @@ def test_utility_leaves_out_what_a_release_dropped(
     assert "or not all sets have them: zip" in capsys.readouterr().err
 
 
-def test_utility_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*UTILITY, "--formula", "income ~ `age` + sex", "--json", "-"]) == 0
-    shown = capsys.readouterr()
-    found = json.loads(shown.out)
+@pytest.fixture
+def summaries(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the commands have computed, in place of being shown."""
+    computed: list[Any] = []
+    finish = lambda _title, summary, *_: computed.append(summary)  # noqa: E731
+    monkeypatch.setattr("pyhybrid.cli.measures._finish", finish)
+    return computed
+
+
+def test_utility_is_that_of_python(folder: Path, summaries: list[Any]) -> None:
+    assert run([*UTILITY, "--formula", "income ~ `age` + sex"]) == 0
     sets = [pd.read_csv(f"synthetic_{i}.csv", dtype={"zip": str}) for i in (1, 2)]
     real = pd.read_csv("real.csv", dtype={"zip": str})  # "007" is a code
     own = ph.measures.utility_summary(
         real, sets, formulas=["income ~ `age` + sex"], n_permutations=2, rng=1
     )
-    assert found["versions"]["synthetic"]["measures"] == pytest.approx(own.overall())
-    assert found["confidential"] is True
-    assert "CONFIDENTIAL" in shown.err
-    assert set(found["definitions"]) == {name.split(",")[0] for name in own.overall()}
+    assert summaries[0].overall() == pytest.approx(own.overall())
 
 
-def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*RISK, "--sensitive", "zip", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert run([*RISK[:2], "plain.csv", *RISK[4:], "--json", "-"]) == 0
-    plain = json.loads(capsys.readouterr().out)["versions"]["synthetic"]["measures"]
-    assert run([*RISK[:4], "--key", "age,sex", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["keys"] == ["age", "sex"]
+def test_risk_is_that_of_python(folder: Path, summaries: list[Any]) -> None:
+    assert run([*RISK, "--sensitive", "zip"]) == 0
+    assert run([*RISK[:2], "plain.csv", *RISK[4:]]) == 0
+    assert run([*RISK[:4], "--key", "age,sex"]) == 0
     sets = [pd.read_csv(f"synthetic_{i}.csv") for i in (1, 2)]
     own = ph.measures.matching_risk(
         pd.read_csv("real.csv"), sets, keys=["age", "sex", "income"],
         radius={"age": 2, "income": 0.1}, kind={"income": "relative"},
     )  # fmt: skip
-    measures = found["versions"]["synthetic"]["measures"]
+    measures = summaries[0].overall()
     assert measures["expected_match_risk"] == own.expected_match_risk
     assert measures["matching_risk"] == own.mean_risk
     assert 0 < measures["attribute_risk, zip"] < 1
-    assert "expected_match_risk" not in plain
+    assert "expected_match_risk" not in summaries[1].overall()
+    assert summaries[2].keys == ("age", "sex")
 
 
 @pytest.mark.long
@@ -85,13 +87,12 @@ def test_risk_tells_what_python_tells(folder: Path, capsys: pytest.CaptureFixtur
 def test_files_are_private_and_say_so(
     folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
-    outputs = ["--html", "out/report.html", "--json", "numbers.json"]
+    outputs = ["--html", "out/report.html"]
     assert run([*command, *outputs]) == 0
     shown = capsys.readouterr().out
     assert "CONFIDENTIAL" in shown
-    for name in ("out/report.html", "numbers.json"):
-        assert stat.S_IMODE(Path(name).stat().st_mode) == 0o600
-        assert name in shown
+    assert stat.S_IMODE(Path("out/report.html").stat().st_mode) == 0o600
+    assert "out/report.html" in shown
     html = Path("out/report.html").read_text()
     assert "<strong>CONFIDENTIAL" in html
     assert " · real.csv: " in html
@@ -102,14 +103,12 @@ def test_files_are_private_and_say_so(
     assert run([*command, *outputs, "--overwrite"]) == 0
 
 
-def test_a_release_folder_stands_for_its_sets(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_folder_stands_for_its_sets(folder: Path, summaries: list[Any]) -> None:
     (folder / "out" / "public").mkdir(parents=True)
     for place in (1, 2):
         (folder / f"synthetic_{place}.csv").rename(f"out/public/synthetic_{place}.csv")
-    assert run(["risk", "real.csv", "out", "--key", "age", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["versions"]["synthetic"]["n_synthetic"] == 2
+    assert run(["risk", "real.csv", "out", "--key", "age"]) == 0
+    assert summaries[0].matching.n_sets == 2
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -124,7 +123,6 @@ def test_a_release_folder_stands_for_its_sets(
         "name at least one sensitive column"),
     ([*UTILITY[:3], "--formula", "income ~ age", "--rule", "fully_synthetic"], "at least 2"),
     ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
-    ([*UTILITY, "--html", "x", "--json", "./x"], "must name two files"),
     (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
 ])  # fmt: skip
 def test_bad_input_is_named_and_nothing_written(
@@ -132,7 +130,7 @@ def test_bad_input_is_named_and_nothing_written(
 ) -> None:
     before = sorted(folder.iterdir())
     if "--html" not in arguments:
-        arguments = [*arguments, "--html", "report.html", "--json", "numbers.json"]
+        arguments = [*arguments, "--html", "report.html"]
     refuses(re.escape(message), run, arguments)
     assert sorted(folder.iterdir()) == before
 
@@ -159,6 +157,6 @@ def test_figures_show_what_they_are_given() -> None:
 def test_a_file_that_cannot_be_written_leaves_none(folder: Path) -> None:
     (folder / "file").write_text("in the way")
     before = sorted(folder.iterdir())
-    with pytest.raises(ph.SaveFailed, match=r"numbers\.json could not be written"):
-        run([*UTILITY, "--html", "report.html", "--json", "file/numbers.json"])
+    with pytest.raises(ph.SaveFailed, match=r"report\.html could not be written"):
+        run([*UTILITY, "--html", "file/report.html"])
     assert sorted(folder.iterdir()) == before

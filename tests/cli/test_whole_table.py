@@ -305,7 +305,7 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     pd.concat([table, table[:3]]).to_csv(csv, index=False)
     _, shown, _ = run("describe", str(csv))
     assert shown.count("long") < 10, "seen: pages of free text"
-    assert shown.count("it may be an") == 2, "nearly in sequence, and texts; no amounts"
+    assert shown.count("it looks like an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
 
 

@@ -1,6 +1,5 @@
 """Weights of 1 change nothing to the last digit; whole weights are repeated records."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pyhybrid.measures import (
     utility_summary,
 )
 from pyhybrid.measures.estimates import avg_ecdf, estimates, max_ecdf, summaries
-from pyhybrid.measures.summaries import as_dict
 from tests.refusals import refuses
 
 STATISTICS = ["mean", "median", "q15", "q90", "q33.3"]
@@ -81,19 +79,15 @@ def test_bad_weights_are_named(weights: Any, message: str) -> None:
 
 def test_a_column_of_ones_changes_no_number() -> None:
     real, other = sample(300, 1).assign(w=1), sample(300, 2).assign(w=1)
-    found = [
-        json.dumps(
-            as_dict(
-                {"": utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2,
-                                        rng=1, weights=weights)}
-            )
-        )
-        for tables, weights in (
-            ((real.drop(columns="w"), other.drop(columns="w")), None), ((real, other), "w"),
-            ((real, other.drop(columns="w")), "w"),
-        )
-    ]  # fmt: skip
-    assert found[0] == found[1] == found[2]
+    plain = real.drop(columns="w"), other.drop(columns="w")
+    one, *others = (
+        utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2, rng=1, weights=weights)
+        for tables, weights in ((plain, None), ((real, other), "w"), ((real, plain[1]), "w"))
+    )
+    for summary in others:
+        assert summary.overall() == one.overall()
+        pd.testing.assert_frame_equal(summary.columns.estimates, one.columns.estimates)
+        pd.testing.assert_frame_equal(summary.models[0].table, one.models[0].table)
 
 
 def test_whole_weights_of_tables_are_repeated_records() -> None:

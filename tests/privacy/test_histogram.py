@@ -47,16 +47,6 @@ def test_values_outside_are_refused_by_record_and_not_by_value(outside: float) -
     assert repr(outside) not in str(error.value)
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"lower": 1.0}, "lower must be below upper"), ({"upper": np.inf}, "upper"),
-    ({"lower": np.nan}, "lower"), ({"n_bins": 2.5}, "n_bins"),
-    ({"n_bins": True}, "n_bins"), ({"y": []}, "shape"), ({"y": ["a"]}, "numeric"),
-])  # fmt: skip
-def test_bad_input_of_counts(changes: dict, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        histogram_counts(**{"y": [0.5], "lower": 0.0, "upper": 1.0, "n_bins": 4, **changes})
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.floats(-60, 60)), min_size=1, max_size=12))
 def test_probabilities_are_clipped_shares(pairs: list[tuple[int, float]]) -> None:
     kept = [max(Fraction(count) + Fraction(noise), Fraction(0)) for count, noise in pairs]

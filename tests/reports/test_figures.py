@@ -232,7 +232,7 @@ EVERY = {
 
 
 @pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("name", ["LW", "$x_{", "_hidden"])
+@pytest.mark.parametrize("name", ["_hidden $x_{"])
 def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind, name):
     png = plots.figure_png(EVERY[kind](name))
     assert png == plots.figure_png(EVERY[kind](name))

@@ -6,7 +6,7 @@ import pytest
 
 from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports import verdicts
-from pyhybrid.reports.levels import shares_of
+from pyhybrid.reports.columns import column_section, intraclass_correlation, shares_of
 from pyhybrid.reports.masking import _in_order
 from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, judge_outcome, limits_text, word_of
 
@@ -86,25 +86,33 @@ def test_constants_do_no_harm_and_missing_values_are_judged() -> None:
 def test_shares_by_set_and_their_means() -> None:
     data = pd.Series(["a", "b", "b", "b"])
     sets = [pd.Series(["b", "b", "c", "a"]), pd.Series(["b", "b", "b", "b"])]
-    found = shares_of(data, {"one": sets})
-    assert found.levels == ("b", "a", "c")
-    np.testing.assert_allclose(found.data, [0.75, 0.25, 0])
-    np.testing.assert_allclose(found.synthetic["one"], [[0.5, 0.25, 0.25], [1, 0, 0]])
-    rows = found.table("way").rows
+    found = shares_of(data, sets)
+    assert found.index.tolist() == ["b", "a", "c"]
+    np.testing.assert_allclose(found.to_numpy().T, [[0.75, 0.25, 0], [0.5, 0.25, 0.25], [1, 0, 0]])
+    rows = column_section("way", data, sets).tables[0].rows
     assert rows == [["b", "0.750", "0.750"], ["a", "0.250", "0.125"], ["c", "0.000", "0.125"]]
 
 
-def test_ordered_categories_keep_their_order_and_thirty_levels_are_shown() -> None:
+def test_ordered_levels_keep_their_order_and_thirty_are_shown() -> None:
     kind = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
     data = pd.Series(["high", "high", "low", "middle"], dtype=kind)
-    assert shares_of(data, {"one": [data]}).levels == ("low", "middle", "high")
+    assert shares_of(data, [data]).index.tolist() == ["low", "middle", "high"]
     many = pd.Series([f"level {k}" for k in range(40) for _ in range(k + 1)])
-    found = shares_of(many, {"one": [many]})
-    assert found.levels[0] == "level 39"
-    assert len(found.levels) == 30
+    assert shares_of(many, [many]).index[0] == "level 39"
+    assert len(shares_of(many, [many])) == 30
+    school = pd.Series([12, 12, 12, 9, 9, 10, None], dtype="Int64")  # a key of a mask
+    assert shares_of(school, []).index[0] == "12"
+    assert shares_of(_in_order(school), []).index.tolist() == ["9", "10", "12", "missing"]
 
 
-def test_ordered_keys_of_a_mask_stand_in_their_order_not_by_frequency() -> None:
-    school = pd.Series([12, 12, 12, 9, 9, 10, None], dtype="Int64")
-    assert shares_of(school, {}).levels[0] == "12"
-    assert shares_of(_in_order(school), {}).levels == ("9", "10", "12", "missing")
+def test_the_intraclass_correlation_is_that_of_the_analysis_of_variance() -> None:
+    """Two groups by hand, then simulated ones."""
+    y, g = pd.Series([1.0, 3, 5, 7, np.nan]), pd.Series(["a", "a", "b", "b", "b"])
+    between, within = 16.0, 2.0  # 2 * 4 + 2 * 4; 4 over 2
+    assert intraclass_correlation(y, g) == (between - within) / (between + within)
+    assert np.isnan(intraclass_correlation(y, pd.Series([*"abcde"])))
+    rng = np.random.default_rng(1)
+    person = np.repeat(np.arange(800), 4)
+    value = pd.Series(rng.normal(0, 1, 800)[person] + rng.normal(0, 2, 3200))
+    assert abs(intraclass_correlation(value, pd.Series(person)) - 0.2) < 5 * 0.02
+    assert abs(intraclass_correlation(value, pd.Series(rng.permutation(person)))) < 5 * 0.012

@@ -5,8 +5,7 @@ import pandas as pd
 import statsmodels.api as sm
 
 import pyhybrid as ph
-from pyhybrid.reports.fits import estimates_section
-from pyhybrid.reports.release import _steps, release_pages
+from pyhybrid.reports.release import _steps, estimates_section, release_pages
 
 
 def _table() -> pd.DataFrame:

@@ -158,7 +158,8 @@ def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> Float
         )
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            return bound.log_lik(at_points({n: parameters[n][None] for n in names})).highest
+            points = at_points({n: parameters[n][None] for n in names})
+            return bound.log_lik(points).by_record(lambda block: block[0])
     except InvalidInput:
         raise
     except (ValueError, IndexError):
