@@ -61,8 +61,8 @@ class IbisTable(Source):
         for name in columns:
             if (dtype := self._table[name].type()).is_interval():
                 raise InvalidInput(
-                    f"column {name!r} is of type {dtype}, which is not read: cast it to a number in "
-                    "the database, or leave it out"
+                    f"column {name!r} is of type {dtype}, which is not read: cast it to a number "
+                    "in the database, or leave it out"
                 )
 
     def with_numbers(self, columns: Sequence[str]) -> Source:
