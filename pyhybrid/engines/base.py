@@ -142,16 +142,9 @@ class SamplerSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
-    """State of a finished fit that the next one of the same program starts from.
-
-    Attributes
-    ----------
-    inits : tuple of dict
-        Constrained parameter values per chain, by name.
-    inv_metric : tuple of ndarray, shape (p,) each, or None
-        Diagonal inverse metric per chain, on the unconstrained scale.
-    step_size : ndarray, shape (chains,)
-    """
+    """State of a finished fit that the next one of the same program starts from: by chain the
+    constrained parameters by name, the diagonal inverse metric (p,) on the unconstrained scale, and
+    the step size."""
 
     inits: tuple[Mapping[str, Any], ...]
     inv_metric: tuple[FloatArray, ...] | None
@@ -252,7 +245,6 @@ class Draws:
 
     @property
     def n_chains(self) -> int:
-        """Number of chains."""
         return int(self.divergent.shape[0])
 
     @property

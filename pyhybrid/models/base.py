@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, no_such_attribute
+from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import with_large_weights
 from pyhybrid.models.columns.form import OutcomeLevels
@@ -26,8 +26,6 @@ from pyhybrid.models.survey import SurveyWeights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
-_RELEASED = "a mechanism fits it and releases, e.g. ph.LipschitzWeighted(model).release(df)"
-_RIGHT_CALLS = dict.fromkeys(("fit", "release", "synthesize", "sample", "predict"), _RELEASED)
 BLOCK_ELEMENTS = 2_000_000
 """Numbers of a log-likelihood that are held at a time."""
 
@@ -179,12 +177,3 @@ class BoundModel(ABC):
         if clip is not None and clip.reference is not None:
             clip = replace(clip, reference=clip.reference / self.survey.weight)
         return alpha * self.survey.weight, clip
-
-
-class ReleasedByMechanism:
-    """A model that answers those who call it as they would call one of other packages."""
-
-    if not TYPE_CHECKING:  # to type checkers, what is not declared stays an error
-
-        def __getattr__(self, name: str) -> Any:
-            raise no_such_attribute(self, name, _RIGHT_CALLS)

@@ -27,7 +27,7 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
 from pyhybrid.engines.programs import load_program
-from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
 from pyhybrid.models.families.published import check_program, program_of, published_data
@@ -98,26 +98,8 @@ def _with_frozen(data: dict[str, Any], frozen: FrozenRows, y: npt.NDArray[Any]) 
     return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
 
 
-def frozen_rows(
-    design: Design,
-    alpha: FloatArray,
-    center: FloatArray,
-    chosen: npt.NDArray[np.intp] | None = None,
-) -> FrozenRows:
-    """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
-    those with the same predictors are neighbors, as programs of many levels want them."""
-    chosen = np.arange(design.y.size) if chosen is None else chosen
-    table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
-    rows = _by_predictors(distinct_rows(table), design.X[chosen])
-    first = chosen[rows.first]
-    return FrozenRows(
-        y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
-        count=rows.frequency.astype(np.int64), center=center[first],
-    )  # fmt: skip
-
-
 @dataclass(frozen=True)
-class RegressionModel(ReleasedByMechanism, ABC):
+class RegressionModel(ABC):
     """A regression of one sensitive column on columns that stay.
 
     Parameters
@@ -394,8 +376,16 @@ class BoundRegression(BoundModel):
         return model.shape_data(data)
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
-        """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
-        return frozen_rows(self.design, alpha, center, chosen)
+        """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
+        the same predictors are neighbors, as programs of many levels want them."""
+        design = self.design
+        table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
+        rows = _by_predictors(distinct_rows(table), design.X[chosen])
+        first = chosen[rows.first]
+        return FrozenRows(
+            y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
+            count=rows.frequency.astype(np.int64), center=center[first],
+        )  # fmt: skip
 
     def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
