@@ -82,7 +82,7 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
     ("offset(1e308 + x) + offset(1e308 + z)", "sum of the offsets must be finite"),
     ("offset(y)", "must not be among the predictors"),
     ("offset(poly(x, 2))", "poly() must be a term of its own"),
-    ("offset(z, x)", "offset() takes x"), ("as.factor(k)", "did you mean 'factor'?"),
+    ("offset(z, x)", "offset() takes x"),
     ("center(x)", "is no function of a term"), ("facto(k)", "did you mean 'factor'?"),
     ("x > 3", "comparisons within I()"),
     ("I(1 < x < 3)", "two sides"), ("2:x", "write I(2 * x)"),
@@ -245,5 +245,5 @@ def test_columns_that_are_missing_together_have_one_indicator() -> None:
 )
 def test_names_that_need_backticks_are_said_to(formula: str) -> None:
     columns = ["z", "2010", "mean radius"]
-    refuses("backticks|must not call Q|2010", terms.parse_formula, formula, columns)
+    refuses("backticks|2010", terms.parse_formula, formula, columns)
     assert terms.parse_formula("`2010` ~ `mean radius`", columns).predictors == ("mean radius",)

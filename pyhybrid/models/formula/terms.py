@@ -216,7 +216,7 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
     tightly, is Python's ``**``."""
     import formulaic
 
-    text = right.replace("Boundary.knots", "Boundary_knots")
+    text = right.replace("Boundary.knots", "Boundary_knots").replace("as.factor(", "factor(")
     text = "".join("**" if b == "^" else c for b, c in zip(_bare(text), text, strict=True))
     try:
         others = [name for name in columns if name != outcome]
