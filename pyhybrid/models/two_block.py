@@ -21,7 +21,7 @@ from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, SurveyWeights
 from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
@@ -30,7 +30,6 @@ from pyhybrid.models.formula.design import Matrix, Positions, check_table
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
-from pyhybrid.models.survey import SurveyWeights
 
 
 def value_of(block: str) -> float:

@@ -20,6 +20,8 @@ RNG = np.random.default_rng(4)
 N = 300
 COUNTS = RNG.negative_binomial(2, 0.2, N)
 RATING = RNG.integers(1, 6, N)
+
+
 def test_a_strict_local_mechanism_needs_a_model() -> None:
     table = pd.DataFrame({"y": COUNTS, "x": 1.0})
     refuses("censored needs --model", model_for, None, "censored", "y ~ x", table)

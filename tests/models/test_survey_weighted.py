@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.survey import with_survey_weights
+from pyhybrid.models.base import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
 from tests.refusals import refuses
