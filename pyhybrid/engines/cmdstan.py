@@ -95,13 +95,11 @@ class CmdStanEngine:
 
 
 def compiled_program(program: StanProgram) -> Path:
-    """Executable of `program`, compiled unless the cache holds it: its name there is its hash,
-    which tells a damaged one."""
+    """Executable of `program`, compiled unless the cache holds it."""
     version = CmdStanEngine().status().required().version
-    entry = cache_folder() / "cmdstan" / _key(program, version)
-    for path in entry.glob("[!.]*"):
-        if _sha256(path) == path.name:
-            return path
+    cached = cache_folder() / "cmdstan" / _key(program, version)
+    if cached.exists():
+        return cached
     with private_folder() as folder, _quiet():
         source = folder / "program.stan"
         source.write_text(program.text, encoding="utf-8")
@@ -109,28 +107,24 @@ def compiled_program(program: StanProgram) -> Path:
             built = Path(str(_cmdstanpy().compile_stan_file(source)))
         except (ValueError, RuntimeError, OSError) as error:
             raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
-        return _in_cache(built, entry)
+        return _in_cache(built, cached)
 
 
-def _in_cache(built: Path, entry: Path) -> Path:
+def _in_cache(built: Path, cached: Path) -> Path:
     """Copied aside, then renamed, as other processes do the same: a reader sees all or nothing."""
-    aside = entry / f".{os.getpid()}.{threading.get_ident()}"
+    aside = cached.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
     try:
-        entry.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copy2(built, aside)
-        return aside.replace(entry / _sha256(built))
+        return aside.replace(cached)
     except OSError as error:
         raise EngineUnavailable(
-            f"the cache folder {entry.parent} cannot be written ({error.strerror or error}): "
+            f"the cache folder {cached.parent} cannot be written ({error.strerror or error}): "
             "set PYHYBRID_CACHE to a folder of yours"
         ) from None
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _cmdstanpy() -> Any:
