@@ -95,11 +95,13 @@ class CmdStanEngine:
 
 
 def compiled_program(program: StanProgram) -> Path:
-    """Executable of `program`, compiled unless the cache holds it."""
+    """Executable of `program`, compiled unless the cache holds it: its name there is its hash,
+    which tells a damaged one."""
     version = CmdStanEngine().status().required().version
-    cached = cache_folder() / "cmdstan" / _key(program, version)
-    if cached.exists():
-        return cached
+    entry = cache_folder() / "cmdstan" / _key(program, version)
+    for path in entry.glob("[!.]*"):
+        if _sha256(path) == path.name:
+            return path
     with private_folder() as folder, _quiet():
         source = folder / "program.stan"
         source.write_text(program.text, encoding="utf-8")
@@ -107,24 +109,28 @@ def compiled_program(program: StanProgram) -> Path:
             built = Path(str(_cmdstanpy().compile_stan_file(source)))
         except (ValueError, RuntimeError, OSError) as error:
             raise _failure(program.name, str(error).replace(f"{folder}{os.sep}", "")) from None
-        return _in_cache(built, cached)
+        return _in_cache(built, entry)
 
 
-def _in_cache(built: Path, cached: Path) -> Path:
+def _in_cache(built: Path, entry: Path) -> Path:
     """Copied aside, then renamed, as other processes do the same: a reader sees all or nothing."""
-    aside = cached.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+    aside = entry / f".{os.getpid()}.{threading.get_ident()}"
     try:
-        cached.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        entry.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copy2(built, aside)
-        return aside.replace(cached)
+        return aside.replace(entry / _sha256(built))
     except OSError as error:
         raise EngineUnavailable(
-            f"the cache folder {cached.parent} cannot be written ({error.strerror or error}): "
+            f"the cache folder {entry.parent} cannot be written ({error.strerror or error}): "
             "set PYHYBRID_CACHE to a folder of yours"
         ) from None
     finally:
         with contextlib.suppress(OSError):
             aside.unlink()
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _cmdstanpy() -> Any:
