@@ -96,9 +96,9 @@ class BlockModel(RegressionModel):
         if self.codes is not None:
             object.__setattr__(self, "codes", self._checked_codes(self.codes))
 
-    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        forms = super().forms(df)
-        return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
+    def form_of(self, column: pd.Series) -> Form | None:
+        form = super().form_of(column)
+        return form if form is None else replace(form, missing=self.missing)
 
     def _checked_codes(self, codes: Any) -> tuple[float, ...]:
         if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
@@ -154,11 +154,6 @@ class BlockModel(RegressionModel):
             blocks.append(np.where(left, yes, np.nan))
             left = left & ~yes
         return np.column_stack([*blocks, np.where(left, values, np.nan)])
-
-    @property
-    def declared_form(self) -> Form:
-        form = super().declared_form
-        return replace(form, missing=True) if self.missing else form
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """Join the model to `df`; InvalidInput as of `bind_at`."""

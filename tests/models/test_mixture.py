@@ -197,12 +197,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     np.testing.assert_array_equal(fit.information[2:], 0)
 
 
-def test_charges_of_mixtures_speak_of_unseen_modes() -> None:
-    several, one = (_mixture(c).bind(_two_components()).assumptions for c in (2, 1))
-    assert "none of them reached are assumed to have no weight" in " ".join(several)
-    assert one == ()
-
-
 @pytest.mark.samples
 def test_deviations_stay_above_their_floor() -> None:
     """Half of the outcomes are one value: without a floor a component would narrow onto it."""

@@ -75,21 +75,6 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
 
 
-@pytest.mark.normal_draws
-def test_a_release_under_every_mechanism() -> None:
-    table = _table()
-    for mechanism in (
-        ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design="w"),
-        ph.LipschitzWeighted(ph.Poisson("y ~ 1", prior="normal"), design="w"),
-        ph.Censored(ph.Poisson("y ~ 1", prior="normal"), epsilon=4, design="w",
-                    inner=ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design="w")),
-    ):  # fmt: skip
-        release = mechanism.release(table, seed=1, engine="embedded", settings=SHORT)
-        assert release.synthesized == ("y",)
-        assert any("survey weight" in sentence for sentence in assumptions(release.charge))
-        assert "design" in release.settings
-
-
 def _strict(table: pd.DataFrame) -> ph.arrays.PrivacyCharge:
     model = ph.Poisson("y ~ 1")
     inner = ph.Unweighted(model, design="w")

@@ -57,6 +57,11 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
         check_levels_given(levels.values)
         return levels
 
+    @property
+    def declared_names(self) -> tuple[str, ...]:
+        """Of the levels, for scores."""
+        return tuple(map(str, self.declared_form.levels or ()))
+
     def _by_level(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -126,7 +131,7 @@ class Categorical(LevelModel):
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return CategoricalScoring(
-            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            X=matrix.X, columns=matrix.columns, levels=self.declared_names,
             prior_sd=self.prior_scales(matrix),
         )  # fmt: skip
 
@@ -210,7 +215,7 @@ class Ordinal(LevelModel):
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return OrdinalScoring(
-            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            X=matrix.X, columns=matrix.columns, levels=self.declared_names,
             prior_sd=self.prior_scales(matrix)[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 

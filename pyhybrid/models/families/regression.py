@@ -122,6 +122,7 @@ class RegressionModel(ABC):
     """True if the prior identifies coefficients that the data do not."""
     many_levels: ClassVar[bool] = False
     """True if the program reads n_levels, and rows with the same predictors together."""
+    undeclared: ClassVar[str] = "decimals must be declared: {}, decimals=0) releases whole numbers"
     assumptions: ClassVar[tuple[str, ...]] = ()
     """What a charge must state of the model, beyond what is declared."""
     ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
@@ -231,18 +232,17 @@ class RegressionModel(ABC):
         return {} if form is None else {name: form}
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """Numbers of the decimals given, for `column`; None if none are."""
+        """Form of released values of a column by what is declared and its dtype; None if more would
+        be read from it."""
         return None if self.given_decimals is None else Form(decimals=self.given_decimals)
 
     @property
     def declared_form(self) -> Form:
-        """Form of released values; InvalidInput if it would be read from the data."""
-        if self.given_decimals is None:
-            raise InvalidInput(
-                f"decimals must be declared: {self.name}({self.formula!r}, decimals=0) releases "
-                "whole numbers"
-            )
-        return Form(decimals=self.given_decimals)
+        """Form of released values, whatever the column; InvalidInput if it is not declared."""
+        form = self.form_of(pd.Series(dtype=object))
+        if form is None:
+            raise InvalidInput(self.undeclared.format(f"{self.name}({self.formula!r}"))
+        return form
 
     # The likelihood ------------------------------------------------------------------------------
 
