@@ -44,10 +44,6 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["offsets"]
-        return data
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         if design.has_offset:
             raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")

@@ -26,7 +26,7 @@ from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
-from pyhybrid.engines.programs import load_program
+from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
@@ -121,7 +121,7 @@ class RegressionModel(ABC):
     any_rank: ClassVar[bool] = False
     """True if the prior identifies coefficients that the data do not."""
     many_levels: ClassVar[bool] = False
-    """True if the program reads n_levels, and rows with the same predictors together."""
+    """True if the program reads rows with the same predictors together."""
     undeclared: ClassVar[str] = "decimals must be declared: {}, decimals=0) releases whole numbers"
     assumptions: ClassVar[tuple[str, ...]] = ()
     """What a charge must state of the model, beyond what is declared."""
@@ -273,7 +273,7 @@ class RegressionModel(ABC):
         return y if self.density_above_one else y.astype(np.int64)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data block as the model's program takes it."""
+        """The data block as the model's program takes it; what it does not declare is left out."""
         return data
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
@@ -361,6 +361,7 @@ class BoundRegression(BoundModel):
             **model.prior_data(design),
             "n": y.size,
             "K": X.shape[1],
+            "n_levels": n_levels,
             "y": model.stan_outcome(y),
             "frequency": frequency,
             "weights": weights,
@@ -369,11 +370,10 @@ class BoundRegression(BoundModel):
             **cap_data(clip, first),
             "emit_log_lik": int(emit_log_lik),
         }
-        if model.many_levels:
-            data["n_levels"] = n_levels
         if clip is not None and clip.frozen is not None:
             data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
-        return model.shape_data(data)
+        declared = declared_names(self.source, "data")
+        return {name: value for name, value in model.shape_data(data).items() if name in declared}
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
