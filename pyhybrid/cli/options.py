@@ -157,7 +157,7 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model that is chosen without --model, with a note that says which."""
+    """The model that is chosen without --model, with a note that says which, but for counts."""
     outcome, _ = sides_of(formula)
     if outcome in df and text_among_numbers(df[outcome]):
         raise InvalidInput(
@@ -168,7 +168,8 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     name = next((key for key, make in MODELS.items() if make is type(model)), model.name)
     blocks = [f"{block}=true" for block in ("zeros", "missing") if getattr(model, block)]
     name = ":".join([name, ",".join(blocks)]) if blocks else name
-    note(f"model chosen by the column's values: {name}; --model chooses another")
+    if name != "negative_binomial":
+        note(f"model chosen by the column's values: {name}; --model chooses another")
     return model
 
 
