@@ -102,10 +102,8 @@ ROOMS_OF_NORMAL_DRAWS = (
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
 _QUADRATURE = "tests/models/test_quadrature.py::test_posterior_moments_meet_quadrature"
-_MODELS = ("poisson", "bernoulli", "negative_binomial", "beta", "beta_regression", "normal")
+_MODELS = ("poisson", "negative_binomial", "beta")
 SHORT_FITS = frozenset((
-    "tests/engines/test_engines.py::test_draws_follow_the_target",
-    "tests/engines/test_engines.py::test_warm_start_holds_parameters_metric_and_step_size",
     "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
     "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
     "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",

@@ -12,7 +12,7 @@ from pyhybrid.cli.console import frame_table, show
 from pyhybrid.cli.in_parts import source_of
 from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.form import Kind
-from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Number
+from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real
 from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.describe import relations_of, seen_kind, to_decide
 from pyhybrid.tables.read import typed_texts
@@ -58,7 +58,7 @@ def _values(kind: Kind) -> str:
     if isinstance(kind, Dates):
         codes = f", and codes {', '.join(kind.codes)}" if kind.codes else ""
         return f"{kind.lower} to {kind.upper} as {kind.format}{codes}"
-    if isinstance(kind, Number):
+    if isinstance(kind, Real):
         steps = "" if isinstance(kind, Counts) else f" by {10.0 ** -(kind.decimals or 0):g}"
         codes = f", and codes {', '.join(map(str, kind.codes))}" if kind.codes else ""
         return f"{kind.lower:g} to {kind.upper:g}{steps}{codes}"

@@ -16,7 +16,7 @@ from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores
-from pyhybrid.models import MODELS, DefaultModel, Model, StanModel, default_name
+from pyhybrid.models import MODELS, Model, StanModel
 from pyhybrid.models.columns.types_files import read_by_column
 from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
@@ -101,16 +101,13 @@ def fit_options(text: str | None, more: Mapping[str, type] | None = None) -> dic
     return arguments
 
 
-def build_model(text: str | None, formula: str) -> Model:
-    """The model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`; without a
-    name `pyhybrid.models.DefaultModel`.
+def build_model(text: str, formula: str) -> Model:
+    """The model that `text` names, ``NAME`` or ``NAME:key=value,...``, for `formula`.
 
     E.g. ``"beta:lower=0,upper=100"``, ``"lognormal:zeros=true,missing=true,decimals=0"``, or
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
     formula's design matrix.
     """
-    if text is None:
-        return DefaultModel(formula)
     name, given = named(text)
     check_choice(name, "--model", MODEL_NAMES)
     if name != OWN_PROGRAM:
@@ -160,8 +157,7 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
 
 
 def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model that is chosen without --model, with a note that says which, but for counts and for
-    what the column's type alone tells."""
+    """The model that is chosen without --model, with a note that says which, but for counts."""
     outcome, _ = sides_of(formula)
     if outcome in df and text_among_numbers(df[outcome]):
         raise InvalidInput(
@@ -172,19 +168,17 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     name = next((key for key, make in MODELS.items() if make is type(model)), model.name)
     blocks = [f"{block}=true" for block in ("zeros", "missing") if getattr(model, block)]
     name = ":".join([name, ",".join(blocks)]) if blocks else name
-    if name != (default_name(formula, df) or "negative_binomial"):
+    if name != "negative_binomial":
         note(f"model chosen by the column's values: {name}; --model chooses another")
     return model
 
 
 def model_for(text: str | None, mechanism: str, formula: str, df: pd.DataFrame) -> Model:
-    """The model named, or the one chosen for the outcome: by what it holds, or, where a charge may
-    be strict, by its kind of column alone."""
+    """The model named, or the one chosen for the outcome by what it holds, which is no strict
+    charge's."""
     if text is None and MECHANISMS.get(mechanism) is Censored:
-        text = default_name(formula, df)
-    elif text is None:
-        return default_model(formula, df)
-    return build_model(text, formula)
+        raise InvalidInput("--mechanism censored needs --model: a strict charge covers no choice")
+    return default_model(formula, df) if text is None else build_model(text, formula)
 
 
 def values_of(

@@ -180,13 +180,6 @@ def check_output_folder(folder: str | os.PathLike[str], *, overwrite: bool) -> N
         )
 
 
-def no_such_attribute(owner: Any, name: str, right_calls: Mapping[str, str]) -> AttributeError:
-    """The error for `name`, with the right call if it is one that people try."""
-    kind = type(owner).__name__
-    instead = f": {right_calls[name]}" if name in right_calls else ""
-    return AttributeError(f"{kind!r} object has no attribute {name!r}{instead}")
-
-
 _READ_FIRST: Mapping[str, str] = {
     **dict.fromkeys(("str", "PosixPath"), "; read it first: pd.read_csv, pd.read_parquet"),
     "dict": "; make one of it: pd.DataFrame(data)",

@@ -70,17 +70,11 @@ def engine_by_name(name: str) -> Engine:
 
 
 def resolve_engine(engine: str | Engine = "auto") -> Engine:
-    """Return the engine to use.
+    """The engine to use: ``"auto"`` takes cmdstan if an installation is found, else embedded.
 
-    ``"auto"`` takes cmdstan if an installation is found, else embedded. A choice is made once,
-    from what is installed: an engine that then fails raises, nothing else is tried in its place.
-
-    Raises
-    ------
-    InvalidInput
-        For an unknown name; lists the known ones.
-    EngineUnavailable
-        If the engine (or, for ``"auto"``, any) cannot run; names every cause and its remedy.
+    A choice is made once, from what is installed: an engine that then fails raises, nothing else is
+    tried in its place. InvalidInput lists the known names, EngineUnavailable names every cause that
+    keeps an engine from running, and its remedy.
     """
     if not isinstance(engine, str):
         return engine

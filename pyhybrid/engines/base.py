@@ -113,15 +113,8 @@ class SamplerSettings:
 
     def unless_asked(self, adapt_delta: float, metric: str = METRICS[0]) -> SamplerSettings:
         """With this acceptance rate and metric where `adapt_delta` is not given; a unit metric that
-        is asked for is kept.
-
-        For parameters of about the same scale in the posterior, and uncorrelated, the unit metric
-        is better than an estimated one, whose errors shorten the step; where all of them are nearly
-        standard normal, at 0.7 a step of length 1 makes a trajectory of three: half the gradients
-        of one at 0.9 for the same effective draws. Terms that are clipped about a center have
-        kinks, each of which costs energy: for 0.9 in the place of 0.6 a step must become many times
-        shorter, and effective draws cost three times as many gradients.
-        """
+        is asked for is kept. Where parameters are nearly standard normal, the unit metric and long
+        steps take half the gradients; clipped terms have kinks, before which short steps stop."""
         if self.adapt_delta is not None:
             return self
         metric = self.metric if self.metric == "unit" else metric
@@ -142,16 +135,9 @@ class SamplerSettings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
-    """State of a finished fit that the next one of the same program starts from.
-
-    Attributes
-    ----------
-    inits : tuple of dict
-        Constrained parameter values per chain, by name.
-    inv_metric : tuple of ndarray, shape (p,) each, or None
-        Diagonal inverse metric per chain, on the unconstrained scale.
-    step_size : ndarray, shape (chains,)
-    """
+    """State of a finished fit that the next one of the same program starts from: by chain the
+    constrained parameters by name, the diagonal inverse metric (p,) on the unconstrained scale, and
+    the step size."""
 
     inits: tuple[Mapping[str, Any], ...]
     inv_metric: tuple[FloatArray, ...] | None
@@ -252,7 +238,6 @@ class Draws:
 
     @property
     def n_chains(self) -> int:
-        """Number of chains."""
         return int(self.divergent.shape[0])
 
     @property

@@ -18,7 +18,7 @@ import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ class CmdStanEngine:
         status = self.status().required()
         executable = compiled_program(program)
         started = time.perf_counter()
-        with private_folder() as folder, _quiet(), _reporting(progress, folder, settings):
-            fit = _run(executable, folder, data, seed, settings, warm_start)
+        with private_folder() as folder, _quiet():
+            fit = _run(executable, folder, data, seed, settings, warm_start, progress)
             provenance = Provenance.of_run(status, program, seed, settings, started)
             # cmdstanpy's (draws, chains) columns to arrays of shape (chains, draws, ...)
             stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
@@ -103,11 +103,6 @@ def compiled_program(program: StanProgram) -> Path:
         if _sha256(path) == path.name:
             return path
     with private_folder() as folder, _quiet():
-        if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
-            raise EngineUnavailable(
-                f"CmdStan cannot compile below {folder.parent}: the path of the temporary "
-                "folder must have no spaces and no ~; set TMPDIR to another"
-            )
         source = folder / "program.stan"
         source.write_text(program.text, encoding="utf-8")
         try:
@@ -203,6 +198,7 @@ def _run(
     seed: int,
     settings: SamplerSettings,
     warm_start: WarmStart | None,
+    progress: Progress | None,
 ) -> Any:
     """What cmdstanpy reads from the chains' files."""
     data_file, output = folder / "data.json", folder / "output"
@@ -223,10 +219,17 @@ def _run(
         for chain, file in enumerate(files, start=1)
     ]
     at_once = settings.parallel_chains or os.cpu_count() or 1
+    total = settings.chains * (settings.warmup + settings.draws)
+
+    def report() -> None:
+        if progress is not None:
+            progress(min(_iterations(output), total), total)
+
     try:
         _cmdstanpy().write_stan_json(str(data_file), dict(data))
-        failed = _run_chains(commands, output, at_once)
+        failed = _run_chains(commands, output, at_once, report)
         if not failed:
+            report()
             return _cmdstanpy().from_csv(files, method="sample")
         said = _said_by_chains(output)
     except (RuntimeError, ValueError, OSError) as error:
@@ -235,7 +238,9 @@ def _run(
     raise SamplingError(f"the cmdstan engine failed: {reason}")
 
 
-def _run_chains(commands: list[list[str]], output: Path, at_once: int) -> bool:
+def _run_chains(
+    commands: list[list[str]], output: Path, at_once: int, report: Callable[[], None]
+) -> bool:
     """Whether a chain failed, which ends the others. cmdstanpy, interrupted, waits for chains that
     run and starts those left: here they are ended."""
     started: list[subprocess.Popen[bytes]] = []
@@ -255,7 +260,8 @@ def _run_chains(commands: list[list[str]], output: Path, at_once: int) -> bool:
                         )
                     )
             else:
-                time.sleep(0.01)
+                report()
+                time.sleep(0.05)
     finally:
         for process in started:
             process.kill()
@@ -299,31 +305,6 @@ def _quiet() -> Iterator[None]:
     """Keep cmdstanpy's log, which quotes paths and console output, off the user's terminal."""
     with _cmdstanpy().disable_logging():
         yield
-
-
-@contextlib.contextmanager
-def _reporting(
-    progress: Progress | None, folder: Path, settings: SamplerSettings
-) -> Iterator[None]:
-    """Pass iterations in the chains' console files, which are buffered, on to `progress`."""
-    if progress is None:
-        yield
-        return
-    done = threading.Event()
-    total = settings.chains * (settings.warmup + settings.draws)
-
-    def follow() -> None:
-        while not done.wait(0.2):
-            progress(min(_iterations(folder / "output"), total), total)
-
-    follower = threading.Thread(target=follow, daemon=True)
-    follower.start()
-    try:
-        yield
-    finally:
-        done.set()
-        follower.join()
-    progress(total, total)
 
 
 def _iterations(output: Path) -> int:

@@ -53,26 +53,10 @@ class ConvergenceRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostics:
-    """Worst values over all scalar quantities of a fit.
-
-    Attributes
-    ----------
-    max_rhat, min_ess_bulk, min_ess_tail : float
-        Worst rank-normalized split R-hat, bulk and tail effective sample sizes.
-    worst : str
-        Quantity with the largest R-hat.
-    n_divergent, n_max_treedepth : int
-        Transitions after warm-up that diverged, or that reached the largest tree depth.
-    n_draws, n_chains : int
-    problems : tuple of str
-        What fails the rule, in plain words; empty if converged.
-    rule : ConvergenceRule
-        The rule they were judged by.
-    attempts : int
-        Fits made: 2 if the first did not converge and was repeated.
-    n_elsewhere : int or None
-        Chains from dispersed starts that ended in another mode; None if not looked for.
-    """
+    """Worst values over all scalar quantities of a fit, `worst` being the one with the largest
+    R-hat; transitions after warm-up that diverged, or reached the largest tree depth; `problems`,
+    what fails the `rule` in plain words; the fits made (`attempts`); and the chains from dispersed
+    starts that ended in another mode (`n_elsewhere`, None if not looked for)."""
 
     max_rhat: float
     min_ess_bulk: float
@@ -115,17 +99,8 @@ def diagnose(
     rule: ConvergenceRule | None = None,
     quantities: Mapping[str, FloatArray] | None = None,
 ) -> Diagnostics:
-    """Compare the worst diagnostics of a fit with a rule.
-
-    Parameters
-    ----------
-    draws : Draws
-        The fit.
-    rule : ConvergenceRule, optional
-    quantities : mapping of str to ndarray, shape (chains, draws, *dims), optional
-        What must have converged; all variables of the fit if omitted. Constant columns (such as
-        the first entry of a Cholesky factor) are left out.
-    """
+    """Compare a fit with a rule, by its worst column: of `quantities`, shape (chains, draws, *dims)
+    each, or of all variables. Constant ones, as in Cholesky factors, are left out."""
     deepest = draws.provenance.settings.max_treedepth
     return diagnose_quantities(
         draws.variables if quantities is None else quantities,

@@ -32,18 +32,13 @@ def load_program(name: str) -> StanProgram:
     if not path.is_file():
         known = ", ".join(program_names())
         raise InvalidInput(f"program must be one of {known}: found {name!r}")
-    return StanProgram(name=name, text=_whole(path))
 
+    def included(line: re.Match[str]) -> str:
+        return (_folder() / line[1]).read_text("utf-8")
 
-def _whole(path: Path) -> str:
-    """Text with what ``#include file`` names in its place: hashes and caches are of what runs."""
-    text = path.read_text(encoding="utf-8")
-    return re.sub(
-        r"^#include (\S+)\n",
-        lambda match: (_folder() / match[1]).read_text("utf-8"),
-        text,
-        flags=re.M,
-    )
+    # in its place what `#include` names: hashes and caches are of what runs
+    text = re.sub(r"^#include (\S+)\n", included, path.read_text("utf-8"), flags=re.M)
+    return StanProgram(name=name, text=text)
 
 
 def parameter_names(program: StanProgram) -> tuple[str, ...]:
@@ -51,6 +46,7 @@ def parameter_names(program: StanProgram) -> tuple[str, ...]:
     return declared_names(program, "parameters")
 
 
+@cache
 def declared_names(program: StanProgram, block: str) -> tuple[str, ...]:
     """Names declared in the block "data" or "parameters", in order."""
     statements = block_text(program, block).split(";")

@@ -21,6 +21,7 @@ import pandas as pd
 from scipy.special import gammaln, pdtr
 
 from pyhybrid.core.checks import BoolArray, FloatArray, IntArray
+from pyhybrid.models.formula.values import is_number
 
 _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
 _SAMPLE, _CELLS = 2000, 4_000_000
@@ -75,15 +76,12 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
             reasons.setdefault(last, reason)
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
-        texts, named, reason = _is_text(labels.dtype), labels.name is not None, None
-        if isinstance(labels, pd.RangeIndex) or not (texts or named) or _only_count(labels):
+        said = _is_text(labels.dtype) or labels.name is not None
+        if isinstance(labels, pd.RangeIndex) or not said or _only_count(labels):
             continue
-        if texts and labels.is_unique:
-            reason = "row labels are texts that no two rows share"
-        elif named:
-            reason = _reason(str(labels.name), labels.to_series(), rows, truths)
-        if reason is not None:
-            reasons[str(labels.name or "index")] = reason
+        name = str(labels.name or "index")
+        if (reason := _reason(name, labels.to_series(), rows, truths)) is not None:
+            reasons[name] = reason
     return reasons
 
 
@@ -250,7 +248,7 @@ def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str,
     """A reason for the last of the fewest numbers whose sum or product, each with a coefficient or
     a power, gives the outcome to 1 % of its range in nine of ten rows."""
     held = {str(n): column.to_numpy(np.float64, na_value=np.nan) for n, column in sample.items()
-            if _only_numbers(column)}  # fmt: skip
+            if is_number(column) and not pd.api.types.is_complex_dtype(column.dtype)}  # fmt: skip
     for of in (np.positive, np.log):
         y, logs = of(truth), {other: of(x) for other, x in held.items()}
         rows = np.isfinite(y)
@@ -266,12 +264,6 @@ def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str,
         with_ = f"together with {', '.join(map(repr, parts))} " if parts else ""
         return {last: f"{with_}it gives the values of {name!r}, which is synthesized"}
     return {}
-
-
-def _only_numbers(column: pd.Series) -> bool:
-    dtype = column.dtype
-    logical = pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype)
-    return bool(pd.api.types.is_numeric_dtype(dtype) and not logical)
 
 
 def _give(columns: Mapping[str, FloatArray], y: FloatArray, rows: BoolArray) -> bool:

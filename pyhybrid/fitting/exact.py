@@ -81,23 +81,16 @@ class ExactPosterior:
             resolutions[axis.name] = float(np.sqrt(variance) / axis.spacing)
         return resolutions
 
-    @property
-    def mass_at_the_edge(self) -> float:
-        """Posterior mass at the ends of an axis; large where the grid is too small."""
-        mass = self.mass
-        return float(1 - mass[tuple(slice(1, -1) for _ in range(mass.ndim))].sum())
-
     def _draws(self, places: npt.NDArray[np.intp], source: str) -> Draws:
         values = self.form.parameters(self.grid.at(places))
-        settings = SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4))
         provenance = Provenance(
             engine="exact",
             engine_version=source,
             program=self.program,
             program_sha256=self.program_sha256,
             seed=0,
-            settings=settings,
             seconds=0.0,
+            settings=SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4)),
         )
         return frozen_draws(values, provenance)
 

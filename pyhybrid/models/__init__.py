@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyhybrid.models.base import BoundModel, Model
-from pyhybrid.models.default_model import MODELS, DefaultModel, default_name
+from pyhybrid.models.default_model import MODELS
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
@@ -18,7 +18,6 @@ __all__ = [
     "BetaRegression",
     "BoundModel",
     "Categorical",
-    "DefaultModel",
     "Gamma",
     "LogNormal",
     "MixtureRegression",
@@ -28,5 +27,4 @@ __all__ = [
     "Ordinal",
     "Poisson",
     "StanModel",
-    "default_name",
 ]

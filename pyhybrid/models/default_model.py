@@ -1,5 +1,5 @@
-"""The model that a column gets: by its type, which is all that a strict release may look at, and a
-draft by what it holds, which its owner reads, declares, and so makes public."""
+"""The model that a column gets by what it holds: a draft, which its owner reads, declares, and so
+makes public, or the model of a local release."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.base import Model
-from pyhybrid.models.columns.support import FEW, codes_among, decimals_of
+from pyhybrid.models.columns.support import codes_among, decimals_of
 from pyhybrid.models.families.amounts import Gamma, LogNormal, NormalRegression
 from pyhybrid.models.families.counts import NegativeBinomial, Poisson
 from pyhybrid.models.families.levels import Bernoulli, Categorical, Ordinal
 from pyhybrid.models.families.normal_mixture import MixtureRegression
 from pyhybrid.models.families.proportions import Beta, BetaRegression
-from pyhybrid.models.formula.design import Design
 from pyhybrid.models.formula.terms import parse_formula
-from pyhybrid.models.formula.values import first_row, is_number, kind_of
+from pyhybrid.models.formula.values import is_number
 
 MODELS: Mapping[str, Callable[..., Model]] = {
     "negative_binomial": NegativeBinomial,
@@ -42,58 +41,6 @@ _MOST_DECIMALS = 4
 _MANY = 0.02  # of the records: from here on zeros and missing values get a block
 _LARGE = 1000  # median of whole numbers that are amounts
 _SHARED = 20  # records: each of k has a mu of about 1 / sqrt(k)
-
-
-@dataclass(frozen=True)
-class DefaultModel(NegativeBinomial):
-    """`NegativeBinomial` for columns of counts; all others are refused with what to give: a 0/1
-    column or a rating passes every check of a count and would come back as other numbers."""
-
-    @property
-    def name(self) -> str:
-        return NegativeBinomial.__name__
-
-    def check_outcome(self, design: Design, index: pd.Index) -> None:
-        y = design.y
-        broken = (y < 0) | (y != np.floor(y))
-        if broken.any():
-            raise InvalidInput(
-                f"outcome {design.outcome!r} must be whole numbers from 0 for the default model, "
-                f"negative_binomial: {first_row(index, broken)} is none; name a model: normal, "
-                "lognormal or gamma if all are above 0, or beta within bounds"
-            )
-        if np.unique(y).size <= FEW:
-            raise InvalidInput(
-                f"outcome {design.outcome!r} must have more than {FEW} different values for the "
-                "default model; codes, ratings and 0/1 columns have fewer. Name a model: bernoulli "
-                "if it has two, ordinal for ratings, poisson with lower= and upper= for counts, so "
-                "that nothing outside is released"
-            )
-        super().check_outcome(design, index)
-
-
-def default_name(formula: str, df: pd.DataFrame) -> str | None:
-    """Name in `MODELS` of the model for the outcome's kind of column; None if it holds numbers, see
-    `DefaultModel`. Logicals, text and categories: "bernoulli" for two levels, "ordinal" for
-    categories in an order, else "categorical". Levels of text are counted in the data, of
-    categories in their dtype."""
-    values = df[parse_formula(formula, df).outcome]
-    dtype: Any = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        n_levels, ordered = len(dtype.categories), bool(dtype.ordered)
-    else:
-        kind, ordered = kind_of(values, what="outcome"), False
-        if kind == "numbers":
-            return None
-        n_levels = 2 if kind == "logicals" else int(values.nunique())
-    return name_for_levels(n_levels, ordered=ordered)
-
-
-def name_for_levels(n_levels: int, *, ordered: bool) -> str:
-    """Name in `MODELS` of the model for so many levels."""
-    if n_levels <= 2:
-        return "bernoulli"
-    return "ordinal" if ordered else "categorical"
 
 
 def as_text(value: Any) -> str:
@@ -149,20 +96,21 @@ def suggest_model(column: pd.Series) -> SuggestedModel:
     return suggested.but(few) if len(held) < len(column) else suggested
 
 
-def _of_levels(column: pd.Series, name: str) -> SuggestedModel:
+def _of_levels(column: pd.Series, outcome: str) -> SuggestedModel:
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels, ordered = tuple(column.cat.categories), bool(column.cat.ordered)
     else:
         levels, ordered = tuple(sorted(column.unique(), key=str)), False
     if len(levels) > _MOST_LEVELS:
         raise InvalidInput(
-            f"outcome {name!r} must have at most {_MOST_LEVELS} levels for a model: it has "
+            f"outcome {outcome!r} must have at most {_MOST_LEVELS} levels for a model: it has "
             f"{len(levels)}; put levels together, or release the whole table"
         )
     order = "in an order" if ordered else "in no order"
     holds = "two levels" if len(levels) == 2 else f"{len(levels)} levels {order}"
-    kind = name_for_levels(len(levels), ordered=ordered)
-    return SuggestedModel(kind, holds, {"levels": levels})
+    of_many = "ordinal" if ordered else "categorical"
+    name = "bernoulli" if len(levels) == 2 else of_many
+    return SuggestedModel(name, holds, {"levels": levels})
 
 
 def _of_numbers(column: pd.Series) -> SuggestedModel:
@@ -234,7 +182,7 @@ def chosen_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) 
     """
     outcome = df[parse_formula(formula, df).outcome]
     if len(df) < 2 or outcome.isin([np.inf, -np.inf]).any():
-        return DefaultModel(formula)  # which refuses them
+        return NegativeBinomial(formula)  # which refuses them
     suggested = suggest_model(outcome)
     settings = dict(suggested.settings)
     if outcome.isna().any():  # and all others stay in: a sampled model refuses what it cannot take

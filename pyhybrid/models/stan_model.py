@@ -203,14 +203,14 @@ class BoundStanModel(BoundModel):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        facts = (
+        own = (
             "The user's own Stan program: that its weights multiply log_lik was checked at random "
             "parameters. The user answers for the rest: that the prior and a record's log_lik read "
             "no other record's outcome, and that replicates are made from a released draw and "
-            "columns that are released.",
-            "The user states that no density of the program exceeds 1.",
+            "columns that are released."
         )
-        return (*facts[: 1 if self.density_above_one else 2], *super().assumptions)
+        discrete = ("The user states that no density of the program exceeds 1.",)
+        return (own, *(() if self.density_above_one else discrete), *super().assumptions)
 
     @property
     def row_of(self) -> npt.NDArray[np.intp]:
@@ -275,7 +275,7 @@ class BoundStanModel(BoundModel):
         at = ProgramAtPoints(self.program, self.data(1.0, _with_shuffled(table, like, rng)))
         quantities = at.quantities(at.unconstrained(draws, draw), seed=int(rng.integers(1, 2**31)))
         if isinstance(predict, str):
-            values: Any = self.named(quantities, predict)[0]
+            values: Any = quantities[predict][0]
         else:
             parameters = {key: v[0] for key, v in quantities.items() if key != "log_lik"}
             values = predict(parameters, table.drop(columns=name, errors="ignore"), rng)
@@ -289,14 +289,6 @@ class BoundStanModel(BoundModel):
             raise SamplingError("a replicate is not finite: see predict")
         rounded = replicate if self.decimals is None else np.round(replicate, self.decimals)
         return in_form_of(rounded, like, self.model.decimals).to_frame()
-
-    def named(self, quantities: Mapping[str, FloatArray], predict: str) -> FloatArray:
-        """The generated quantity that `predict` names, (S, n)."""
-        if predict not in quantities:
-            raise InvalidInput(
-                f"predict must be a variable of program {self.program.name!r}: {predict!r} is not"
-            )
-        return quantities[predict]
 
     def check_log_lik(self, log_lik: FloatArray, n_draws: int) -> None:
         """Raise InvalidInput for another shape than (S, n), or for what the user's flag denies."""
@@ -360,12 +352,13 @@ def check_weights_act(bound: BoundStanModel) -> None:
             )
     predict = bound.model.predict
     if isinstance(predict, str):
-        replicates = bound.named(quantities, predict)
+        if predict not in quantities:
+            raise InvalidInput(f"predict must be a variable of {program}: {predict!r} is not")
         table, rng = bound.table, np.random.default_rng(_SEED)
         shuffled = _with_shuffled(table, table[bound.model.outcome], rng)
         other = ProgramAtPoints(bound.program, bound.data(0.0, shuffled))
         again = other.quantities(points, seed=_SEED)[predict]
-        if not np.array_equal(replicates, again, equal_nan=True):
+        if not np.array_equal(quantities[predict], again, equal_nan=True):
             raise InvalidInput(
                 f"{predict!r} of {program} must not read the confidential outcome: it changes when "
                 "outcomes change places; draw it from parameters and predictors alone, before "

@@ -21,7 +21,7 @@ from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, SurveyWeights
 from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
@@ -30,7 +30,6 @@ from pyhybrid.models.formula.design import Matrix, Positions, check_table
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
-from pyhybrid.models.survey import SurveyWeights
 
 
 def value_of(block: str) -> float:
@@ -97,9 +96,9 @@ class BlockModel(RegressionModel):
         if self.codes is not None:
             object.__setattr__(self, "codes", self._checked_codes(self.codes))
 
-    def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        forms = super().forms(df)
-        return {k: replace(v, missing=True) for k, v in forms.items()} if self.missing else forms
+    def form_of(self, column: pd.Series) -> Form | None:
+        form = super().form_of(column)
+        return form if form is None else replace(form, missing=self.missing)
 
     def _checked_codes(self, codes: Any) -> tuple[float, ...]:
         if isinstance(codes, str) or not isinstance(codes, Sequence) or not codes:
@@ -155,11 +154,6 @@ class BlockModel(RegressionModel):
             blocks.append(np.where(left, yes, np.nan))
             left = left & ~yes
         return np.column_stack([*blocks, np.where(left, values, np.nan)])
-
-    @property
-    def declared_form(self) -> Form:
-        form = super().declared_form
-        return replace(form, missing=True) if self.missing else form
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
         """Join the model to `df`; InvalidInput as of `bind_at`."""

@@ -32,7 +32,7 @@ from pyhybrid.core.checks import BoolArray, did_you_mean
 from pyhybrid.core.dates import read_dates
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, Kind, numbers_in
-from pyhybrid.models.columns.kinds import Dates, Leveled, Number
+from pyhybrid.models.columns.kinds import Dates, Leveled, Real
 from pyhybrid.models.formula.terms import ARITHMETIC, COMPARISONS, syntax_of
 from pyhybrid.models.formula.values import is_number, with_columns
 
@@ -99,7 +99,7 @@ class Relation:
         if isinstance(node, ast.Name):
             kind = kinds.get(self.names[node.id])
             column = values_of(table[self.names[node.id]], kind)
-            return column if codes or not isinstance(kind, Number) else column.where(
+            return column if codes or not isinstance(kind, Real) else column.where(
                 ~column.isin(kind.codes))  # fmt: skip
         if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float):
             return node.value
@@ -204,7 +204,7 @@ def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
         values = (times - pd.Timestamp(0)) / pd.Timedelta(days=1)
     elif logicals or (kind is None and pd.api.types.is_bool_dtype(column.dtype)):
         values = column.astype("boolean")
-    elif numbers or isinstance(kind, Number) or (not levels and is_number(column)):
+    elif numbers or isinstance(kind, Real) or (not levels and is_number(column)):
         values = pd.Series(numbers_in(column), index=column.index)
     else:
         values = column.astype(object).map(str, na_action="ignore").astype("string")
@@ -219,7 +219,7 @@ def form_of(relation: Relation, kinds: Mapping[str, Kind]) -> Form:
         return declared
     read, nodes = [kinds.get(name) for name in relation.names.values()], [*ast.walk(relation.tree)]
     constants = [node.value for node in nodes if isinstance(node, ast.Constant)]
-    decimals = [kind.decimals if isinstance(kind, Number) else 0 for kind in read]
+    decimals = [kind.decimals if isinstance(kind, Real) else 0 for kind in read]
     exact = all(isinstance(value, int) for value in constants) and None not in decimals
     exact &= not any(isinstance(node, ast.Div) for node in nodes)
     exact &= not any(isinstance(kind, Dates) for kind in read)
@@ -227,7 +227,7 @@ def form_of(relation: Relation, kinds: Mapping[str, Kind]) -> Form:
         exact &= not any(decimals)
     most = max((places for places in decimals if places is not None), default=0)
     absent = any(
-        kind is None or kind.missing or (isinstance(kind, Number) and kind.codes) for kind in read
+        kind is None or kind.missing or (isinstance(kind, Real) and kind.codes) for kind in read
     )
     return Form(decimals=most if exact else None, missing=absent)
 

@@ -34,7 +34,6 @@ from pyhybrid.models.columns.kinds import (
     Dates,
     Leveled,
     Nominal,
-    Number,
     Ordered,
     Real,
     dates_in,
@@ -139,7 +138,7 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
         missing = bool(column.isna().any())
         if isinstance(kind, Leveled):
             return Nominal(levels=tuple(sorted({*kind.levels, *codes})), missing=missing)
-        return replace(kind, codes=codes, missing=missing) if isinstance(kind, Number) else None
+        return replace(kind, codes=codes, missing=missing) if isinstance(kind, Real) else None
     try:
         kind = kind_of(column)
     except InvalidInput:
@@ -147,7 +146,7 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
     if isinstance(kind, Leveled):
         in_order = are_dates(column) and str(kind.levels[0])[4] == "-"  # day first is not
         return Ordered(levels=kind.levels, missing=kind.missing) if in_order else kind
-    assert isinstance(kind, Number)
+    assert isinstance(kind, Real)
     values = np.unique(column.dropna().to_numpy(dtype=np.float64))
     if values.size <= MOST_DATES and dates_in(column) is not None:
         return Ordered(levels=tuple(map(int, values)), missing=kind.missing)
@@ -207,7 +206,7 @@ def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
         of_codes = {c: int((at == p).sum()) for c, p in zip(kind.codes, kind.points, strict=True)}
         lower, upper = ((at >= 0) & (at < end)).sum(), (at > kind.last - end).sum()
         return {**of_codes, "lower": int(lower), "upper": int(upper)}
-    assert isinstance(kind, Number)
+    assert isinstance(kind, Real)
     assert kind.lower is not None
     assert kind.upper is not None
     amounts, step = column[~column.isin(kind.codes)].dropna(), step_of_ends(kind, column)

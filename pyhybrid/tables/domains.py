@@ -19,7 +19,6 @@ from pyhybrid.models.columns.kinds import (
     Counts,
     Dates,
     Leveled,
-    Number,
     Real,
     SemiContinuous,
 )
@@ -45,7 +44,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     if isinstance(kind, Dates):
         steps = Real(lower=0, upper=kind.last, decimals=0, codes=kind.points)
         return replace(domain_of(name, steps), missing=kind.missing, clamp=True, dates=kind)
-    assert isinstance(kind, Number)
+    assert isinstance(kind, Real)
     clamp = None in (kind.lower, kind.upper)
     if clamp and reference is not None:
         kind = ranged(kind, reference[~reference.isin(kind.codes)])
@@ -70,7 +69,7 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
     )
 
 
-def ranged(kind: Number, values: pd.Series) -> Number:
+def ranged(kind: Real, values: pd.Series) -> Real:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
     low, high, step = float(values.min()), float(values.max()), step_of_ends(kind, values)
     start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
@@ -82,7 +81,7 @@ def ranged(kind: Number, values: pd.Series) -> Number:
     )
 
 
-def step_of_ends(kind: Number, values: pd.Series) -> float:
+def step_of_ends(kind: Real, values: pd.Series) -> float:
     """What ends are multiples of: two of the second digit of how far values are apart. Rounded
     outward, an end crosses neither 0 nor 1 or 100, which are multiples, too."""
     amounts = values[~values.isin(kind.codes)]
@@ -91,7 +90,7 @@ def step_of_ends(kind: Number, values: pd.Series) -> float:
     return float(max(10.0 ** np.floor(np.log10(apart)) / 5, least))
 
 
-def _edges(kind: Number, *, points: tuple[float, ...], step: float) -> tuple[float, ...]:
+def _edges(kind: Real, *, points: tuple[float, ...], step: float) -> tuple[float, ...]:
     low, high = float(kind.lower or 0.0), float(kind.upper or 0.0)
     if isinstance(kind, Amounts) and low <= 0:
         low = step / 1000  # 0 is none of them, and what rounds to it is
@@ -133,7 +132,7 @@ def domains_of(
     bare = [
         repr(name)
         for name, kind in kinds.items()
-        if isinstance(kind, Number) and None in (kind.lower, kind.upper) and name not in like
+        if isinstance(kind, Real) and None in (kind.lower, kind.upper) and name not in like
     ]
     if bare:
         raise InvalidInput(
@@ -207,6 +206,6 @@ def _coded(column: pd.Series) -> npt.NDArray[np.int64]:
 def _cells(name: str, kind: Kind, most_bins: int = MOST_BINS) -> int:
     if isinstance(kind, Leveled):
         return len(kind.levels) + kind.missing
-    if isinstance(kind, Number) and None in (kind.lower, kind.upper, kind.decimals):
+    if isinstance(kind, Real) and None in (kind.lower, kind.upper, kind.decimals):
         return most_bins + kind.missing
     return most_cells(domain_of(name, kind), most_bins)

@@ -17,7 +17,7 @@ import pyhybrid as ph
 from pyhybrid.fitting.exact import exact_posterior
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center
-from pyhybrid.models.families.regression import RegressionModel, frozen_rows
+from pyhybrid.models.families.regression import RegressionModel
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.conversions import bound_of_epsilon
@@ -192,7 +192,8 @@ def centered_posterior(
         if broken == "own center":
             used = replace(center, parameters=own_center(center, form, database))
         if broken == "own excess":
-            used = replace(center, frozen=frozen_rows(bound.design, alpha, center.log_lik(bound)))
+            everyone = np.arange(bound.n)
+            used = replace(center, frozen=bound.frozen(alpha, center.log_lik(bound), everyone))
         cap = used.cap(bound, 2 * frozen.cap if broken == "half" else frozen.cap)
         if not (kept and used.frozen is center.frozen):
             excess = used.excess_on(bound, form, grid, cap)

@@ -5,16 +5,13 @@ import signal
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid import engines
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
 from pyhybrid.engines.convergence import diagnose_quantities
 from pyhybrid.engines.embedded import EmbeddedEngine, compiled
-from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
@@ -71,16 +68,6 @@ def test_draws_have_the_declared_shapes_and_relations() -> None:
 
 
 @pytest.mark.samples
-def test_draws_follow_the_target() -> None:
-    settings = SamplerSettings(warmup=500, draws=2000)
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=2, settings=settings)
-    x, m = draws.variables["x"][:, :, 0], draws.variables["m"][:, :, 1, 2]
-    for values, sd in ((x, 1.0), (m, 2.0)):
-        assert_near(values, 0)
-        assert_near(values, sd, method="sd")
-
-
-@pytest.mark.samples
 def test_same_seed_same_bytes_and_another_seed_not() -> None:
     serial = replace(SHORT, parallel_chains=1)
     one, two, other = (
@@ -89,20 +76,6 @@ def test_same_seed_same_bytes_and_another_seed_not() -> None:
     )
     assert one.variables["x"].tobytes() == two.variables["x"].tobytes()
     assert one.variables["x"].tobytes() != other.variables["x"].tobytes()
-
-
-@pytest.mark.samples
-def test_warm_start_holds_parameters_metric_and_step_size(visits: pd.DataFrame) -> None:
-    bound = ph.NegativeBinomial("visits ~ age + region").bind(visits)
-    data = bound.stan_data(np.ones(bound.n))
-    first = EmbeddedEngine().sample(bound.program, data, seed=1, settings=SHORT)
-    warm = first.warm_start()
-    assert set(warm.inits[0]) == {"z", "log_scale", "z_radius", "z_rphi"}
-    assert warm.inv_metric[0].shape == (4 + 4 + 1 + 1,)
-    again = EmbeddedEngine().sample(bound.program, data, seed=2, settings=SHORT, warm_start=warm)
-    spread = first.flat("beta").std(axis=0)
-    shift = np.abs(first.flat("beta").mean(axis=0) - again.flat("beta").mean(axis=0))
-    assert (shift < spread).all()
 
 
 FACTOR = StanProgram(

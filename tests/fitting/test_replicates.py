@@ -2,14 +2,8 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
-import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.replicates import joined
-from pyhybrid.fitting.session import open_session
-
-FAST = SamplerSettings(chains=4, warmup=300, draws=200)
 
 
 def _table(n: int = 50) -> pd.DataFrame:
@@ -17,18 +11,6 @@ def _table(n: int = 50) -> pd.DataFrame:
     return pd.DataFrame(
         {"a": rng.normal(size=n), "y": rng.poisson(20, n), "text": ["x", "z"] * (n // 2)}
     )
-
-
-@pytest.mark.samples
-def test_a_replicate_is_the_synthesized_columns_alone() -> None:
-    table = _table()
-    session = open_session(
-        ph.Poisson("y ~ 1").bind(table), seed=1, engine="embedded", settings=FAST
-    )
-    draws = session.unweighted().draws
-    made = session.bound.replicate(draws, 0, np.random.default_rng(1))
-    assert list(made.columns) == ["y"]
-    pd.testing.assert_index_equal(made.index, table.index)
 
 
 def test_joined_tables_share_what_stays_and_change_alone() -> None:

@@ -45,14 +45,8 @@ def test_no_slack_is_left_at_the_same_bound(mechanism: Any, session: FitSession)
     # Records that had no weight get none.
     assert (after.alpha[before.alpha == 0] == 0).all()
     assert after.alpha.mean() > before.alpha.mean()
-
-
-def test_steps_tell_the_story(session: FitSession) -> None:
-    path = ph.CountWeighted(MODEL, reweighting=True).fit(session)
-    limit = path.start.bounds.overall
-    assert all(step.accepted == (step.bound <= limit) for step in path.steps)
-    accepted = {step.bound for step in path.steps if step.accepted}
-    assert path.fit.bounds.overall in accepted
+    assert all(step.accepted == (step.bound <= before.bounds.overall) for step in path.steps)
+    assert after.bounds.overall in {step.bound for step in path.steps if step.accepted}
     assert path.steps[0].k == 0.95
 
 
@@ -95,12 +89,6 @@ def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) 
     assert [s["k"] for s in run["reweighting_steps"]] == [s.k for s in final.reweighted.steps]
     public = "".join(p.read_text() for p in (tmp_path / "out" / "public").glob("*[!v]"))
     assert "reweighting_steps" not in public
-
-
-def test_unweighted_bounds_can_be_spread_too(session: FitSession) -> None:
-    """Any mechanism: from weights of 1 the clip leaves only k below 1 to act."""
-    path = ph.Unweighted(MODEL, reweighting=Reweighting(max_refits=2)).fit(session)
-    assert path.fit.bounds.overall <= path.start.bounds.overall
 
 
 @pytest.mark.parametrize("wrong", [

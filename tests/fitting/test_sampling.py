@@ -115,18 +115,17 @@ def test_an_engine_that_cannot_go_on_starts_anew(bound: Any) -> None:
     assert engine.calls == fit.diagnostics.attempts == 2
 
 
-def test_the_most_draws_are_at_least_the_first() -> None:
-    refuses("max_draws", SamplerSettings, draws=100, max_draws=99)
-    assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
-
-
-def test_second_tries_take_shorter_steps_but_pass_kinks() -> None:
+def test_settings_of_second_tries_and_of_fits_that_are_not_asked() -> None:
     asked, usual = SamplerSettings(adapt_delta=0.6), SamplerSettings()
     assert asked.unless_asked(0.6) == asked
     assert asked.longer().adapt_delta == usual.longer().adapt_delta == 0.99
     assert usual.unless_asked(0.6).adapt_delta == 0.6
     assert usual.unless_asked(0.6).longer(clipped=True).adapt_delta == 0.8
     assert SamplerSettings(adapt_delta=0.95).longer(clipped=True).adapt_delta == 0.95
+    assert usual.unless_asked(0.8).metric == "adapted"
+    assert SamplerSettings(metric="unit").unless_asked(0.8).metric == "unit"
+    refuses("max_draws", SamplerSettings, draws=100, max_draws=99)
+    assert SamplerSettings(draws=100, max_draws=150).longer().max_draws == 200
 
 
 def test_a_weighted_fit_starts_from_the_unweighted_one(bound: Any) -> None:
@@ -179,6 +178,8 @@ def test_standardized_parameters_are_sampled_with_long_steps() -> None:
     assert fit.converged
     assert fit.draws.inv_metric is None
     assert fit.draws.treedepth.mean() < 2.5
+    asked, _ = _asked(ph.Poisson("y ~ x"), table)
+    assert [(own.acceptance, own.metric) for own in asked] == [(0.8, "unit")]
     careful = replace(SHORT, adapt_delta=0.9)
     for other, options in (
         (ph.Poisson("y ~ 1"), {}),  # a lone intercept and the scale of its prior
@@ -201,15 +202,6 @@ def test_with_many_records_a_step_alone_takes_a_quarter_of_the_warm_up(
         assert ([own.warmup for own in asked], fit.converged) == (warmup, True)
 
 
-def test_the_papers_prior_is_sampled_with_the_unit_metric_first() -> None:
-    rng = np.random.default_rng(2)
-    counts = rng.poisson(4, 300) * (rng.random(300) < 0.7)
-    table = pd.DataFrame({"y": counts, "x": rng.normal(40, 9, 300)})
-    asked, fit = _asked(ph.Poisson("y ~ x"), table)
-    assert [(own.acceptance, own.metric) for own in asked] == [(0.8, "unit")]
-    assert fit.converged
-
-
 def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
     rng = np.random.default_rng(2)
     names = [f"x{k}" for k in range(25)]
@@ -221,8 +213,6 @@ def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
         assert first == {"adapt_delta": 0.8, "metric": metric}
     normal = ph.Poisson(f"y ~ {right}", prior="normal").bind(table)
     assert normal.first_try == {"adapt_delta": 0.7, "metric": "unit"}
-    assert SamplerSettings().unless_asked(0.8).metric == "adapted"
-    assert SamplerSettings(metric="unit").unless_asked(0.8).metric == "unit"
 
 
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:

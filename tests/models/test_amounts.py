@@ -20,13 +20,9 @@ TOP = 150.0
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("model", [
-    ph.Gamma("y ~ x", lower=2, upper=TOP, decimals=1),
-    ph.NormalRegression("y ~ x", lower=0, upper=TOP, unit=20),
-    ph.LogNormal("y ~ x", lower=0.25, upper=TOP, decimals=1),
-])  # fmt: skip
-def test_replicates_have_the_law_within_the_bounds(model: Any) -> None:
+def test_replicates_have_the_law_within_the_bounds() -> None:
     """By Kolmogorov's distance; the law without bounds is another one."""
+    model = ph.NormalRegression("y ~ x", lower=0, upper=TOP, unit=20)
     bound = model.bind(pd.DataFrame({"y": np.clip(Y, 2, 149), "x": X}))
     draws = draws_of(bound, warmup=50, draws=8)
     made = np.stack([
@@ -36,9 +32,6 @@ def test_replicates_have_the_law_within_the_bounds(model: Any) -> None:
     low, high = model.ends
     assert made.min() >= low
     assert made.max() <= high
-    if model.decimals is not None:
-        np.testing.assert_allclose(made * 10, np.round(made * 10), atol=1e-6)
-        return  # rounded: no continuous law
     eta = bound.design.X @ draws.flat("beta")[0]
     law = stats.norm(20 * eta, 20 * draws.flat("sigma")[0])
     share = (law.cdf(made) - law.cdf(low)) / (law.cdf(high) - law.cdf(low))

@@ -17,7 +17,6 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.models.targets import draws_of
 from tests.refusals import refuses
 
 N = 300
@@ -180,27 +179,6 @@ def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
     apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(("model", "ends"), [
-    (ph.Bernoulli("y ~ x"), [0.01]), (ph.Bernoulli("y ~ x", prior="published"), [0.01]),
-    (ph.Categorical("y ~ x"), [-0.7, 0.7]),
-])  # fmt: skip
-def test_separated_levels_have_a_proper_posterior_and_end(model: Any, ends: Any) -> None:
-    """No maximum of the likelihood: the prior keeps the coefficients finite, trees stay small."""
-    x = np.linspace(-2, 2, 60)
-    table = pd.DataFrame({"y": np.digitize(x, ends), "x": x})
-    draws = draws_of(model.bind(table), warmup=400, draws=300)
-    slope = draws.flat("beta").reshape(600, 2, -1)[:, 1, -1]
-    assert np.isfinite(slope).all()
-    assert np.quantile(slope, 0.05) > 1
-    assert draws.treedepth.mean() < 5
-    assert draws.divergent.mean() < 0.1
-    if model == ph.Bernoulli("y ~ x"):
-        assert slope.max() < 6 * 2.5
-        narrow = ph.Bernoulli("y ~ x", prior_scale=0.1).bind(table)
-        assert np.median(draws_of(narrow, draws=100).flat("beta")[:, 1]) < 0.5, "control"
 
 
 _DATES = pd.date_range("2020", periods=4)

@@ -13,13 +13,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, load_program
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
-SHORT = SamplerSettings(chains=2, warmup=400, draws=600)
 OFFSET = "offset(log(nights))"
 MODELS: dict[str, Any] = {
     "poisson": ph.Poisson, "negative_binomial": ph.NegativeBinomial, "bernoulli": ph.Bernoulli,
@@ -77,13 +75,6 @@ def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:
     assert _bound("poisson", "1").grid_form is not None
     assert _bound("poisson", OFFSET).grid_form is None
     refuses("Beta takes no predictors", ph.Beta(f"share ~ {OFFSET}").bind, _rates())
-    program = """data { int n; int K; array[n] int y; matrix[n, K] X; vector[n] weights; }
-    parameters { vector[K] beta; } model { beta ~ normal(0, 1); }
-    generated quantities { vector[n] log_lik; vector[n] y_rep; }"""
-    model = ph.StanModel(
-        program, outcome="visits", predict="y_rep", formula=f"visits ~ x + {OFFSET}", data={}
-    )
-    refuses(r"design matrix X alone: found offset\(\).*in data=", model.bind, _rates())
     without = {"beta", "categorical", "ordinal"}
     amounts = {"gamma_regression"}  # in tests/models/test_amounts.py
     tested = {*MODELS, *without, *amounts}

@@ -19,6 +19,7 @@ from pyhybrid.engines.programs import modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
 from tests.docs.snippets import short_chains
+from tests.models.targets import draws_of
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
 
@@ -129,10 +130,10 @@ def test_the_posterior_is_the_conjugate_one() -> None:
 
 
 @pytest.mark.parametrize("make", [
-    ph.Unweighted, ph.CountWeighted, lambda m: ph.Truncated(m, epsilon=6),
-    lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting(recursive=False)),
+    ph.CountWeighted,
+    lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting.published()),
 ])  # fmt: skip
-def test_every_weighted_mechanism_releases(make: Any) -> None:
+def test_weighted_mechanisms_release(make: Any) -> None:
     release = make(_model()).release(_table(), n_synthetic=2, **RUN)
     for made in release.synthetic:
         assert made["y"].dtype == np.dtype("int16")
@@ -166,7 +167,7 @@ def test_the_design_is_that_of_the_built_in_models() -> None:
     built_in = ph.Poisson(formula).bind(_table())
     np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
     assert own.design_columns == built_in.design.columns
-    draws = open_session(own, **RUN).unweighted().draws
+    draws = draws_of(own, draws=10)
     ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
     theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
     np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
@@ -197,8 +198,7 @@ def test_predictors_from_python_get_one_draw() -> None:
         assert list(df.columns) == ["group", "x"]  # not the confidential outcome
         return rng.poisson(parameters["rate"], len(df))
 
-    model = _model(predict=predict)
-    ph.Unweighted(model).release(_table(), **RUN)
+    _model(predict=predict).bind(_table()).replicate(_draws(), 0, np.random.default_rng(1))
     assert np.ndim(seen["rate"]) == 0
     assert "log_lik" not in seen
 
@@ -210,7 +210,7 @@ def test_a_later_step_reads_the_synthetic_first_column() -> None:
     bound = _model(text, data=lambda df: {"x": df["x"].to_numpy()}, predictors=("x",)).bind(
         _table()
     )
-    draws = open_session(bound, **RUN).unweighted().draws
+    draws = draws_of(bound, draws=10)
     given = _table().drop(columns="y").assign(x=1e6)
     assert bound.replicate(draws, 0, np.random.default_rng(1), given)["y"].min() >= 1000
     assert bound.replicate(draws, 0, np.random.default_rng(1))["y"].max() == 0
@@ -288,6 +288,11 @@ def test_bad_arguments_are_named(make: Any, message: str) -> None:
     refuses(message, make)
 
 
+@cache
+def _draws() -> Any:
+    return draws_of(_model().bind(_table()), draws=10)
+
+
 @pytest.mark.parametrize(("predict", "message"), [
     ("nothing", "'nothing' is not"), ("rate", r"must have shape \(60,\)"),
     (lambda p, df, rng: np.ones(3), r"must have shape \(60,\)"),
@@ -296,7 +301,7 @@ def test_bad_arguments_are_named(make: Any, message: str) -> None:
 ])  # fmt: skip
 def test_bad_predictors_are_named(predict: Any, message: str) -> None:
     with pytest.raises((InvalidInput, ph.SamplingError), match=message):
-        ph.Unweighted(_model(predict=predict)).release(_table(), **RUN)
+        _model(predict=predict).bind(_table()).replicate(_draws(), 0, np.random.default_rng(1))
 
 
 def test_terms_of_a_formula_that_read_all_records_are_named() -> None:

@@ -8,12 +8,9 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model, model_for
-from pyhybrid.models import default_name
+from pyhybrid.cli.options import model_for
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype
 from pyhybrid.models.default_model import chosen_model, described_model
-from tests.fits import fit_options
-from tests.fuzzing.engine import RandomDraws
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -21,41 +18,11 @@ RNG = np.random.default_rng(4)
 N = 300
 COUNTS = RNG.negative_binomial(2, 0.2, N)
 RATING = RNG.integers(1, 6, N)
-SEEN = {  # what the default model made of it: 0 to 5, and 0 to 12, with exit code 0
-    "0/1": (RNG.integers(0, 2, N), "more than 10 different values.*bernoulli if it has two"),
-    "rating": (RATING, "more than 10 different values.*poisson with lower= and"),
-    "0/1 as floats": (RNG.integers(0, 2, N) * 1.0, "more than 10 different values.*bernoulli"),
-    "negative": (COUNTS - 20, "is none; name a model: normal"),
-    "fractions": (RNG.normal(9, 2, N), "is none; .*normal.*or beta within bounds"),
-    "logical": (COUNTS > 3, "must be numeric: found .*; take a model of levels"),
-    "text": (
-        np.where(COUNTS > 3, "many", "few"),
-        "must be numeric: found .*; take a model of levels",
-    ),
-    "category": (pd.Categorical(COUNTS), "must be numeric: found .*; take a model of levels"),
-}
 
 
-@pytest.mark.parametrize("kind", SEEN)
-def test_no_model_is_chosen_for_what_it_cannot_draw(kind: str) -> None:
-    """Seen: codes came back as values that the column cannot hold, without a word."""
-    values, message = SEEN[kind]
-    refuses(message, build_model(None, "y ~ 1").bind, pd.DataFrame({"y": values}))
-
-
-@pytest.mark.parametrize(("values", "name"), [
-    (COUNTS > 3, "bernoulli"), (pd.Series(COUNTS > 3).astype("boolean"), "bernoulli"),
-    (np.where(COUNTS > 3, "many", "few"), "bernoulli"),
-    (np.resize(["car", "bus", "walk"], N), "categorical"), (pd.Categorical(COUNTS), "categorical"),
-    (pd.Categorical(np.resize([0, 1], N)), "bernoulli"),
-    (pd.Categorical(np.resize([0, 1, 2], N), ordered=True), "ordinal"),
-    (pd.Categorical(np.resize([0, 1], N), [1, 0], ordered=True), "bernoulli"), (COUNTS, None),
-    (RATING, None), (COUNTS / 2, None),
-])  # fmt: skip
-def test_the_kind_of_the_column_chooses_a_model_for_levels(values: Any, name: str | None) -> None:
-    table = pd.DataFrame({"y": values, "x": 1.0})
-    assert default_name("y ~ x", table) == name
-    assert model_for(None, "censored", "y ~ x", table) == build_model(name, "y ~ x")
+def test_a_strict_local_mechanism_needs_a_model() -> None:
+    table = pd.DataFrame({"y": COUNTS, "x": 1.0})
+    refuses("censored needs --model", model_for, None, "censored", "y ~ x", table)
     assert model_for("poisson", "censored", "y ~ x", table) == ph.Poisson("y ~ x")
 
 
@@ -93,26 +60,11 @@ def test_rare_counts_get_no_threshold_of_their_own() -> None:
     assert chosen_model("y ~ 1", pd.DataFrame({"y": values[:-1]})).name == "NegativeBinomial"
 
 
-def test_a_column_with_missing_values_gets_a_model_of_these_too_and_a_report() -> None:
+def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
     table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
     table.loc[::5, "y"] = np.nan
     for own in (False, True):
         assert chosen_model("y ~ x", table, of_reference=own).missing
-    short = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
-    release = ph.Unweighted(ph.Poisson("y ~ 1", missing=True)).release(table, seed=3, **short)
-    assert release.synthetic[0]["y"].isna().any()
-    assert ph.reports.release_pages(release)
-
-
-def test_counts_get_the_model_for_counts_and_dates_have_none() -> None:
-    table = pd.DataFrame({"y": pd.date_range("2020", periods=4)})
-    refuses("'y' must be numbers, text, logicals or categories", default_name, "y ~ 1", table)
-    table = pd.DataFrame({"y": COUNTS})
-    bound = build_model(None, "y ~ 1").bind(table)
-    named = ph.NegativeBinomial("y ~ 1").bind(table)
-    assert bound.model.describe() == named.model.describe()
-    for name, value in named.stan_data(np.ones(N)).items():
-        np.testing.assert_array_equal(bound.stan_data(np.ones(N))[name], value)
 
 
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])

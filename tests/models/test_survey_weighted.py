@@ -11,7 +11,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings, engine_by_name
 from pyhybrid.engines.embedded import ProgramAtPoints
-from pyhybrid.models.survey import with_survey_weights
+from pyhybrid.models.base import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
 from tests.refusals import refuses
@@ -73,21 +73,6 @@ def test_a_center_is_that_of_the_weighted_term() -> None:
     direct = plain.stan_data(weight, cap=Cap(below=1, above=1, reference=center))
     assert sorted(given["reference"]) == pytest.approx(sorted(direct["reference"]))
     assert sorted(given["weights"]) == pytest.approx(sorted(direct["weights"]))
-
-
-@pytest.mark.normal_draws
-def test_a_release_under_every_mechanism() -> None:
-    table = _table()
-    for mechanism in (
-        ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design="w"),
-        ph.LipschitzWeighted(ph.Poisson("y ~ 1", prior="normal"), design="w"),
-        ph.Censored(ph.Poisson("y ~ 1", prior="normal"), epsilon=4, design="w",
-                    inner=ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), design="w")),
-    ):  # fmt: skip
-        release = mechanism.release(table, seed=1, engine="embedded", settings=SHORT)
-        assert release.synthesized == ("y",)
-        assert any("survey weight" in sentence for sentence in assumptions(release.charge))
-        assert "design" in release.settings
 
 
 def _strict(table: pd.DataFrame) -> ph.arrays.PrivacyCharge:

@@ -257,7 +257,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "terms of a set": lambda: ph.measures.model_utility(
         NAMED, [NAMED[NAMED["town"] != f"x{CANARY}"]], "y ~ C(town)", model="ols"
     ),
-    "outcome of the default": lambda: ph.models.DefaultModel("y ~ 1").bind(
+    "an outcome that is no count": lambda: ph.NegativeBinomial("y ~ 1").bind(
         NAMED.assign(y=[CANARY + 0.25, *NAMED["y"][1:]])
     ),
     "a level without a design": lambda: ph.Poisson("y ~ x:town + town:x").bind(

@@ -33,10 +33,9 @@ from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting.charge import check_delta_of, facts_of_fit, facts_of_loss
 from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
-from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.base import BoundModel, Model, to_approve, with_survey_weights
 from pyhybrid.models.columns.form import in_their_forms, read_in_forms
 from pyhybrid.models.formula.terms import sides_of
-from pyhybrid.models.survey import to_approve, with_survey_weights
 from pyhybrid.privacy.charge import Account, Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.conversions import (
     ASYMPTOTIC_LOCAL,
@@ -82,7 +81,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         Public, in (0, 1 / n), n the number of records or units; of Gaussian accounting.
     design : str, optional
         Column of survey weights, which average about 1: they multiply the records' terms, before
-        privacy weights and censoring; see `pyhybrid.models.survey`.
+        privacy weights and censoring; see `pyhybrid.models.base.SurveyWeights`.
     """
 
     model: Model

@@ -69,11 +69,14 @@ class Ordered(Leveled):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(Kind):
-    """A column of numbers.
+class Real(Kind):
+    """Numbers of any sign.
 
     Parameters
     ----------
+    decimals : int, optional
+        Of released values, 0 to 15: 2 for cents, 0 for whole units. A strict charge needs it, here
+        or from a reference; without it others read it from the data, and say so.
     lower, upper : float, optional
         Smallest and largest value that can occur.
     typical, spread : float, optional
@@ -105,8 +108,8 @@ class Number(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts(Number):
-    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Number`."""
+class Counts(Real):
+    """Whole numbers from `lower`, 0 if omitted, to `upper`; see `Real`."""
 
     lower: float | None = 0
     decimals: int | None = field(default=0, init=False)
@@ -116,20 +119,6 @@ class Counts(Number):
         check_count(self.lower, "lower", at_least=0)
         if self.upper is not None:
             check_count(self.upper, "upper")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Real(Number):
-    """Numbers of any sign, released with this number of `decimals`; see `Number`.
-
-    Parameters
-    ----------
-    decimals : int, optional
-        Of released values, 0 to 15: 2 for cents, 0 for whole units. A strict charge needs it, here
-        or from a reference; without it others read it from the data, and say so.
-    """
-
-    decimals: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,50 +36,34 @@ _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInte
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
 _DATES = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%SZ"}
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
-_NUMBER_OR_NOT: dict[str, Any] = {"type": ["number", "null"]}
-_END: dict[str, Any] = {"type": ["number", "string", "null"]}
+_NUMBER, _END = ["number", "null"], ["number", "string", "null"]
+_SETTINGS: Mapping[str, tuple[str | list[str], str]] = {
+    "levels": ("array", "All values that can occur."),
+    "lower": (_END, "Smallest number that can occur, but for codes; of dates the first one, as the "
+              "column writes it. A date before it counts at it."),
+    "upper": (_END, "Largest number that can occur, but for codes; of dates the last one, as the "
+              "column writes it. A date after it counts at it."),
+    "typical": (_NUMBER, "A typical value: cells are narrow about it."),
+    "spread": (_NUMBER, "A typical difference between two values."),
+    "codes": ("array", "Entries that are no amounts, such as -9 for refused, and no dates, such as "
+              "9999-12-31."),
+    "format": ("string", "How dates are written, as of strftime: %Y-%m-%d, %d.%m.%Y, %Y%m%d; date "
+               "and datetime in data frames and databases."),
+    "zone": (["string", "null"], "Time zone of a datetime column, such as Europe/Berlin."),
+    "decimals": ("integer", "Of released numbers, 0 to 15: 2 for cents, 0 for whole ones."),
+    "missing": ("boolean", "Whether values can be missing."),
+    "note": ("string", "For people; nothing reads it."),
+    CONFIRMED: ("boolean", "The owner's word that this is public."),
+    "records": ("object", "CONFIDENTIAL. Records of each level and code, and of each end those "
+                "that a range shorter by one step of rounding would leave out."),
+    "fewer_than_10": ("array", "CONFIDENTIAL. Levels, codes and ends of fewer than 10 records, "
+                      "which tell of persons unless they are public."),
+}  # fmt: skip
+"""Type and meaning of each setting of a kind, and of what is `FOR_PEOPLE`."""
 _KINDS = (
     "Nominal: levels in no order. Ordered: levels in order. Counts: whole numbers. Amounts: above "
     "0. SemiContinuous: many are 0. Real: any numbers. Dates: days or times."
 )
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "levels": {"type": "array", "minItems": 2, "description": "All values that can occur."},
-    "lower": {**_END, "description": "Smallest number that can occur, but for codes; of dates the "
-              "first one, as the column writes it. A date before it counts at it."},
-    "upper": {**_END, "description": "Largest number that can occur, but for codes; of dates the "
-              "last one, as the column writes it. A date after it counts at it."},
-    "typical": {**_NUMBER_OR_NOT, "description": "A typical value: cells are narrow about it."},
-    "spread": {**_NUMBER_OR_NOT, "description": "A typical difference between two values."},
-    "codes": {
-        "type": "array",
-        "items": {"type": ["number", "string"]},
-        "description": "Entries that are no amounts, such as -9 for refused, and no dates, such as "
-        "9999-12-31.",
-    },
-    "format": {"type": "string", "description": "How dates are written, as of strftime: %Y-%m-%d, "
-               "%d.%m.%Y, %Y%m%d; date and datetime in data frames and databases."},
-    "zone": {"type": ["string", "null"], "description": "Time zone of a datetime column, such as "
-             "Europe/Berlin."},
-    "decimals": {
-        "type": "integer",
-        "minimum": 0,
-        "maximum": 15,
-        "description": "Of released numbers: 2 for cents, 0 for whole ones.",
-    },
-    "missing": {"type": "boolean", "description": "Whether values can be missing."},
-}  # fmt: skip
-_WORDS: dict[str, dict[str, Any]] = {
-    "note": {"type": "string", "description": "For people; nothing reads it."},
-    CONFIRMED: {"type": "boolean", "description": "The owner's word that this is public."},
-    "records": {
-        "type": "object",
-        "description": "CONFIDENTIAL. Records of each level and code, and of each end those that a "
-        "range shorter by one step of rounding would leave out.",
-    },
-    "fewer_than_10": {"type": "array", "description": "CONFIDENTIAL. Levels, codes and ends of "
-                      "fewer than 10 records, which tell of persons unless they are public."},
-}  # fmt: skip
-"""`FOR_PEOPLE`."""
 
 
 def read_types(path: str | Path) -> dict[str, Any]:
@@ -247,20 +231,19 @@ def _kind(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
 
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
-    kinds, people = [], {name: _WORDS[name] for name in FOR_PEOPLE}
+    kinds = []
     for name, kind in KINDS.items():
-        settings = {setting: _SETTINGS[setting] for setting in kind.settings()}
-        kinds.append({
-            "properties": {"kind": {"const": name}, **people, **settings},
-            "required": ["kind", *(["levels"] if "levels" in settings else [])],
-            "additionalProperties": False,
-        })  # fmt: skip
+        words = {word: _SETTINGS[word] for word in (*kind.settings(), *FOR_PEOPLE)}
+        said = {word: {"type": of, "description": text} for word, (of, text) in words.items()}
+        required = ["kind", *({"levels"} & words.keys())]
+        kinds.append({"properties": {"kind": {"const": name}, **said}, "required": required,
+                      "additionalProperties": False})  # fmt: skip
     return {
         SCHEMA: "https://json-schema.org/draft/2020-12/schema",
         "title": "Types of the columns of a table, for pyhybrid",
         "properties": {
             SCHEMA: {"type": "string"},
-            CONFIRMED: {**_WORDS[CONFIRMED], "type": ["boolean", "object"]},
+            CONFIRMED: {"type": ["boolean", "object"], "description": _SETTINGS[CONFIRMED][1]},
             AFTER: {
                 "type": ["array", "object"],
                 "items": {"type": "string"},

@@ -33,6 +33,9 @@ class LeveledModel(RegressionModel):
     _: KW_ONLY
     levels: tuple[Any, ...] | None = None
     ordered: ClassVar[bool] = False
+    undeclared: ClassVar[str] = (
+        "levels must be declared: {}, levels=(...)) with all values that the column can hold"
+    )
     n_levels: ClassVar[int | None] = None
     """Number of levels that must be given, None for any."""
     numbers: ClassVar[tuple[Any, ...] | None] = None
@@ -55,28 +58,15 @@ class LeveledModel(RegressionModel):
         return lambda values, name: level_places(values, name, self.levels_of(values, name))
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """The levels given, or those of logicals, and of categories and numbers that are known."""
         with suppress(InvalidInput, TypeError):
             levels = outcome_levels(column.dropna(), self.levels, self.numbers)
             return None if levels.read else Form(levels=levels.values, ordered=self.ordered)
         return None
 
     def outcome_numbers(self, column: pd.Series) -> FloatArray:
-        places = places_of_levels(column, self._declared).astype(np.float64)
+        levels = self.declared_form.levels or ()
+        places = places_of_levels(column, levels).astype(np.float64)
         return np.where(places < 0, np.nan, places)
-
-    @property
-    def declared_form(self) -> Form:
-        return Form(levels=self._declared, ordered=self.ordered)
-
-    @property
-    def _declared(self) -> tuple[Any, ...]:
-        if self.levels is None:
-            raise InvalidInput(
-                f"levels must be declared: {self.name}({self.formula!r}, levels=(...)) with all "
-                "values that the column can hold"
-            )
-        return self.levels
 
 
 @dataclass(frozen=True)

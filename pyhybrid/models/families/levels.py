@@ -44,10 +44,6 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["offsets"]
-        return data
-
     def check_outcome(self, design: Design, index: pd.Index) -> None:
         if design.has_offset:
             raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
@@ -56,6 +52,11 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
         levels = super().levels_of(values, name)
         check_levels_given(levels.values)
         return levels
+
+    @property
+    def declared_names(self) -> tuple[str, ...]:
+        """Of the levels, for scores."""
+        return tuple(map(str, self.declared_form.levels or ()))
 
     def _by_level(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int
@@ -126,7 +127,7 @@ class Categorical(LevelModel):
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return CategoricalScoring(
-            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            X=matrix.X, columns=matrix.columns, levels=self.declared_names,
             prior_sd=self.prior_scales(matrix),
         )  # fmt: skip
 
@@ -210,7 +211,7 @@ class Ordinal(LevelModel):
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return OrdinalScoring(
-            X=matrix.X, columns=matrix.columns, levels=tuple(str(v) for v in self._declared),
+            X=matrix.X, columns=matrix.columns, levels=self.declared_names,
             prior_sd=self.prior_scales(matrix)[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 

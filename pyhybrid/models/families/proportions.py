@@ -149,7 +149,6 @@ class Beta(ProportionModel):
         }
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        del data["X"], data["K"], data["offsets"]
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data

@@ -26,8 +26,8 @@ from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
-from pyhybrid.engines.programs import load_program
-from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, ReleasedByMechanism
+from pyhybrid.engines.programs import declared_names, load_program
+from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
 from pyhybrid.models.families.published import check_program, program_of, published_data
@@ -98,26 +98,8 @@ def _with_frozen(data: dict[str, Any], frozen: FrozenRows, y: npt.NDArray[Any]) 
     return {**data, **longer, "n": longer["y"].shape[0], "n_frozen": frozen.y.size}
 
 
-def frozen_rows(
-    design: Design,
-    alpha: FloatArray,
-    center: FloatArray,
-    chosen: npt.NDArray[np.intp] | None = None,
-) -> FrozenRows:
-    """Distinct rows of the records of a design, or of those `chosen`, with weights and center;
-    those with the same predictors are neighbors, as programs of many levels want them."""
-    chosen = np.arange(design.y.size) if chosen is None else chosen
-    table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
-    rows = _by_predictors(distinct_rows(table), design.X[chosen])
-    first = chosen[rows.first]
-    return FrozenRows(
-        y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
-        count=rows.frequency.astype(np.int64), center=center[first],
-    )  # fmt: skip
-
-
 @dataclass(frozen=True)
-class RegressionModel(ReleasedByMechanism, ABC):
+class RegressionModel(ABC):
     """A regression of one sensitive column on columns that stay.
 
     Parameters
@@ -139,7 +121,8 @@ class RegressionModel(ReleasedByMechanism, ABC):
     any_rank: ClassVar[bool] = False
     """True if the prior identifies coefficients that the data do not."""
     many_levels: ClassVar[bool] = False
-    """True if the program reads n_levels, and rows with the same predictors together."""
+    """True if the program reads rows with the same predictors together."""
+    undeclared: ClassVar[str] = "decimals must be declared: {}, decimals=0) releases whole numbers"
     assumptions: ClassVar[tuple[str, ...]] = ()
     """What a charge must state of the model, beyond what is declared."""
     ends: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
@@ -249,18 +232,17 @@ class RegressionModel(ReleasedByMechanism, ABC):
         return {} if form is None else {name: form}
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """Numbers of the decimals given, for `column`; None if none are."""
+        """Form of released values of a column by what is declared and its dtype; None if more would
+        be read from it."""
         return None if self.given_decimals is None else Form(decimals=self.given_decimals)
 
     @property
     def declared_form(self) -> Form:
-        """Form of released values; InvalidInput if it would be read from the data."""
-        if self.given_decimals is None:
-            raise InvalidInput(
-                f"decimals must be declared: {self.name}({self.formula!r}, decimals=0) releases "
-                "whole numbers"
-            )
-        return Form(decimals=self.given_decimals)
+        """Form of released values, whatever the column; InvalidInput if it is not declared."""
+        form = self.form_of(pd.Series(dtype=object))
+        if form is None:
+            raise InvalidInput(self.undeclared.format(f"{self.name}({self.formula!r}"))
+        return form
 
     # The likelihood ------------------------------------------------------------------------------
 
@@ -291,7 +273,7 @@ class RegressionModel(ReleasedByMechanism, ABC):
         return y if self.density_above_one else y.astype(np.int64)
 
     def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data block as the model's program takes it."""
+        """The data block as the model's program takes it; what it does not declare is left out."""
         return data
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
@@ -379,6 +361,7 @@ class BoundRegression(BoundModel):
             **model.prior_data(design),
             "n": y.size,
             "K": X.shape[1],
+            "n_levels": n_levels,
             "y": model.stan_outcome(y),
             "frequency": frequency,
             "weights": weights,
@@ -387,15 +370,22 @@ class BoundRegression(BoundModel):
             **cap_data(clip, first),
             "emit_log_lik": int(emit_log_lik),
         }
-        if model.many_levels:
-            data["n_levels"] = n_levels
         if clip is not None and clip.frozen is not None:
             data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
-        return model.shape_data(data)
+        declared = declared_names(self.source, "data")
+        return {name: value for name, value in model.shape_data(data).items() if name in declared}
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
-        """Frozen rows of the records `chosen`, under weights (n,) and a center (n,)."""
-        return frozen_rows(self.design, alpha, center, chosen)
+        """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
+        the same predictors are neighbors, as programs of many levels want them."""
+        design = self.design
+        table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
+        rows = _by_predictors(distinct_rows(table), design.X[chosen])
+        first = chosen[rows.first]
+        return FrozenRows(
+            y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
+            count=rows.frequency.astype(np.int64), center=center[first],
+        )  # fmt: skip
 
     def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""

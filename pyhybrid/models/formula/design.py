@@ -11,7 +11,7 @@ Refusals name rows, never values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,8 +35,8 @@ BoolArray = npt.NDArray[np.bool_]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
     """A design matrix (n, K) with the sum of offsets (n,), each column's name, which may hold a
-    level, and term, which does not; `indicators` are the columns that are 1 where a predictor is
-    missing."""
+    level, and term, which does not; `indicators` are the predictors with a column that is 1 where
+    they are missing."""
 
     X: FloatArray
     offset: FloatArray
@@ -47,7 +47,7 @@ class Matrix:
     @property
     def has_no_slope(self) -> BoolArray:
         """True of the intercept and the indicators, shape (K,): they shift, whatever the units."""
-        return np.isin(self.columns, [INTERCEPT, *self.indicators])
+        return np.isin(self.columns, [INTERCEPT, *map(_indicator, self.indicators)])
 
     def named(self, place: int) -> str:
         """How messages name a column: by its term, and by its place among the columns of the term
@@ -58,45 +58,41 @@ class Matrix:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Coding:
-    """How the columns of a design were made, so that other tables are coded alike: `state` is what
-    the factors took from the data, `spec` formulaic's record of contrasts and of columns left out,
-    `missing` the predictors with missing values, `indicated` those of them with a column of their
-    own. Confidential."""
+class Design(Matrix):
+    """Outcome `y` (n,), finite, and predictors of one regression, and how they were coded: `state`
+    is what the factors took from the data, `spec` formulaic's record of contrasts and of columns
+    left out, `missing` the predictors with missing values. Confidential."""
 
     formula: Formula
-    state: State
-    spec: Any
-    missing: tuple[str, ...] = ()
-    indicated: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<Coding of {self.formula.text!r}>"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Design(Matrix):
-    """Outcome and predictors of one regression; its matrix has full column rank. `y` (n,) is
-    finite, `predictors` are the columns read, `data_dependent` the terms whose coding depends on
-    all records."""
-
-    outcome: str
     y: FloatArray
-    predictors: tuple[str, ...]
-    data_dependent: tuple[str, ...] = ()
-    coding: Coding | None = field(default=None, repr=False)
+    state: State = field(repr=False)
+    spec: Any = field(repr=False)
+    missing: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        return self.formula.outcome
+
+    @property
+    def predictors(self) -> tuple[str, ...]:
+        """Columns that the terms read."""
+        return self.formula.predictors
 
     @property
     def has_offset(self) -> bool:
         """True if the formula has an ``offset()``."""
-        return self.coding is not None and bool(self.coding.formula.offsets)
+        return bool(self.formula.offsets)
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Terms whose coding depends on all records."""
+        return tuple(sorted(f.text for f in self.formula.factors if takes_all_records(f)))
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
         """Design matrix and offset of another table, coded as this one's; InvalidInput names the
         row of levels that the data did not have, of non-finite values, and of missing values in
         columns that had none."""
-        assert self.coding is not None
-        return _code_table(self.coding.formula, df, self.coding)[0]
+        return _code_table(self.formula, df, self)[0]
 
 
 def read_design(
@@ -133,13 +129,9 @@ def read_design(
         )
     matrix, coding = _code_table(parsed, df)
     _check_rank(matrix, any_rank=any_rank)
-    dependent = sorted(f.text for f in parsed.factors if takes_all_records(f))
     if at is not None:
         matrix = replace(matrix, X=matrix.X[at], offset=matrix.offset[at])
-    return Design(
-        **vars(matrix), outcome=parsed.outcome, y=y, predictors=parsed.predictors,
-        data_dependent=tuple(dependent), coding=coding,
-    )  # fmt: skip
+    return Design(**vars(matrix), **coding, formula=parsed, y=y)
 
 
 def check_table(df: Any) -> None:
@@ -189,35 +181,48 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
         )
 
 
+def _indicator(predictor: str) -> str:
+    return f"is.na({predictor})"
+
+
 def _code_table(
-    formula: Formula, df: pd.DataFrame, coding: Coding | None = None
-) -> tuple[Matrix, Coding]:
-    """Design matrix of `df`, and how it was made; `coding` is that of another table, which `df` is
-    then coded by."""
-    missing = _missing_predictors(formula, df, coding)
-    state = dict(coding.state) if coding else {}
+    formula: Formula, df: pd.DataFrame, known: Design | None = None
+) -> tuple[Matrix, dict[str, Any]]:
+    """Design matrix of `df`, and what a `Design` keeps of how it was made; `known` is that of
+    another table, which `df` is then coded by."""
+    missing = _missing_predictors(formula, df, known)
+    state = {} if known is None else dict(known.state)
     present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
     coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
-    matrix, spec = _matrix(formula, coded, len(df), None if coding is None else coding.spec)
+    X, spec = _matrix(formula, coded, len(df), None if known is None else known.spec)
+    offset = np.zeros(len(df))
+    with np.errstate(over="ignore"):  # refused below, with its row
+        for factor in formula.offsets:
+            offset = offset + coded[factor.text]
     terms = [part.term for part in spec.structure for _ in part.columns]
     for column, term in enumerate(terms):  # 0 where a factor is missing
         for text in {factor.expr for factor in term.factors} & present.keys():
-            matrix.X[~present[text], column] = 0.0
-    finite = np.isfinite(matrix.X)
+            X[~present[text], column] = 0.0
+    columns, names = tuple(map(str, spec.column_names)), tuple(map(str, terms))
+    matrix = Matrix(X=X, offset=offset, columns=columns, terms=names)
+    finite = np.isfinite(X)
     if not finite.all():  # a product of finite numbers
         row, column = np.argwhere(~finite)[0]
         label, named = row_label(df.index, int(row)), matrix.named(int(column))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
-    if (wrong := ~np.isfinite(matrix.offset)).any():  # a sum of finite numbers
+    if (wrong := ~np.isfinite(offset)).any():  # a sum of finite numbers
         label = first_row(df.index, wrong)
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
-    indicated = coding.indicated if coding else _independent_indicators(matrix.X, df[missing])
-    return _with_indicators(matrix, df, indicated), Coding(
-        formula=formula, state=state, spec=spec, missing=tuple(missing), indicated=indicated
-    )
+    indicators = _independent_indicators(X, df[missing]) if known is None else known.indicators
+    if indicators:
+        more = tuple(map(_indicator, indicators))
+        X = np.column_stack([X, df[[*indicators]].isna().to_numpy(dtype=np.float64)])
+        columns, names = (*columns, *more), (*names, *more)
+        matrix = replace(matrix, X=X, columns=columns, terms=names, indicators=indicators)
+    return matrix, {"state": state, "spec": spec, "missing": tuple(missing)}
 
 
-def _missing_predictors(formula: Formula, df: pd.DataFrame, coding: Coding | None) -> list[str]:
+def _missing_predictors(formula: Formula, df: pd.DataFrame, known: Design | None) -> list[str]:
     """Predictors with missing values. Refused are those of an offset, those without any value, and,
     where the table is coded as another, those that had no missing value there."""
     missing = [name for name in formula.predictors if df[name].isna().any()]
@@ -226,9 +231,9 @@ def _missing_predictors(formula: Formula, df: pd.DataFrame, coding: Coding | Non
         label = first_row(df.index, df[name].isna().to_numpy())
         if name in in_offsets:
             raise InvalidInput(f"offset {name!r} must not be missing: {label} is")
-        if coding is None and df[name].isna().all():
+        if known is None and df[name].isna().all():
             raise InvalidInput(f"predictor {name!r} must have values: all are missing")
-        if coding is not None and name not in coding.missing:
+        if known is not None and name not in known.missing:
             raise InvalidInput(
                 f"predictor {name!r} must not be missing, since it was not in the table that "
                 f"decides the coding: {label} is"
@@ -272,25 +277,11 @@ def _independent_indicators(X: FloatArray, columns: pd.DataFrame) -> tuple[str, 
     return tuple(kept)
 
 
-def _with_indicators(matrix: Matrix, df: pd.DataFrame, predictors: Sequence[str]) -> Matrix:
-    """The matrix with the indicators of these predictors behind it."""
-    if not predictors:
-        return matrix
-    names = tuple(f"is.na({predictor})" for predictor in predictors)
-    missing = df[[*predictors]].isna().to_numpy(dtype=np.float64)
-    return replace(
-        matrix,
-        X=np.column_stack([matrix.X, missing]),
-        columns=(*matrix.columns, *names),
-        terms=(*matrix.terms, *names),
-        indicators=names,
-    )
-
-
-def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> tuple[Matrix, Any]:
-    """Design matrix of factors that were evaluated on n records, by formulaic, and its ModelSpec;
-    `spec` is that of another table, where it was decided which columns are left out to keep full
-    rank."""
+def _matrix(
+    formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any
+) -> tuple[FloatArray, Any]:
+    """Columns (n, K) of factors that were evaluated on n records, by formulaic, and its ModelSpec;
+    `spec` is that of another table, where it was decided which are left out to keep full rank."""
     from formulaic import Formula as Terms
     from formulaic.parser.types import Factor as Looked
     from formulaic.parser.types import Term
@@ -303,15 +294,7 @@ def _matrix(formula: Formula, coded: Mapping[str, Coded], n: int, spec: Any) -> 
         spec = Terms([Term(factors or one) for factors in looked])
     frame = pd.DataFrame(index=pd.RangeIndex(n))
     matrices = spec.get_model_matrix(frame, context=values, output="numpy", **options)
-    X = np.array(matrices, dtype=np.float64, order="C")
-    offset = np.zeros(n)
-    with np.errstate(over="ignore"):  # refused later, with its row
-        for factor in formula.offsets:
-            offset = offset + coded[factor.text]
-    spec = matrices.model_spec
-    terms = [str(part.term) for part in spec.structure for _ in part.columns]
-    columns = tuple(map(str, spec.column_names))
-    return Matrix(X=X, offset=offset, columns=columns, terms=tuple(terms)), spec
+    return np.array(matrices, dtype=np.float64, order="C"), matrices.model_spec
 
 
 def _for_formulaic(factor: Factor, values: Coded) -> Any:

@@ -83,17 +83,8 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("raw", "intercept"), _FLAG),
 }  # fmt: skip
 """Of each option what it must be, written out, never computed from a column."""
-_INSTEAD: Mapping[str, str] = {
-    "center": "write scale(x, scale=FALSE)",
-    **dict.fromkeys(("cr", "cs", "cc"), "write ns(x, df=4)"),
-    "as.factor": "write factor(x)",
-    "|": "write g, a coefficient for each level, in the place of (1 | g)",
-    "%": "write a:b for a %in% b",
-}
-"""What to write in the place of a function or a character."""
 _LITERAL = "literal"  # how formulaic marks the intercept
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
-_CALLED = re.compile(r"([A-Za-z_.][\w.]*)\s*\(")
 _CHARACTER = re.compile(r"[&@!%|${\\](?!=)")
 _BACKTICKS = "names with spaces, or that begin with a digit, stand in backticks"
 
@@ -213,18 +204,9 @@ def _bare(text: str) -> str:
 
 
 def _check_text(formula: str, text: str) -> None:
-    """Refuse, in one line, characters and functions that are not listed, and offsets that are
-    subtracted."""
+    """Refuse characters that no formula has, and offsets that are subtracted."""
     if odd := _CHARACTER.search(text):
-        instead = _INSTEAD.get(odd[0], "make a column of it")
-        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: {instead}")
-    for name in _CALLED.findall(text):
-        if name not in FUNCTIONS and name != "c":
-            instead = _INSTEAD.get(name) or (
-                f"it is not among {', '.join(sorted(FUNCTIONS))}{did_you_mean(name, FUNCTIONS)}; "
-                "make a column of it"
-            )
-            raise InvalidInput(f"formula {formula!r} must not call {name}(): {instead}")
+        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: make a column of it")
     if re.search(r"-\s*offset\s*\(", text):
         raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
 
@@ -234,7 +216,7 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
     tightly, is Python's ``**``."""
     import formulaic
 
-    text = right.replace("Boundary.knots", "Boundary_knots")
+    text = right.replace("Boundary.knots", "Boundary_knots").replace("as.factor(", "factor(")
     text = "".join("**" if b == "^" else c for b, c in zip(_bare(text), text, strict=True))
     try:
         others = [name for name in columns if name != outcome]
@@ -296,7 +278,8 @@ class _Reader:
     def call(self, node: ast.Call, allowed: Collection[str]) -> ast.Call:
         name = function_of(node)
         if name not in allowed:
-            why = "must be a term of its own" if name in FUNCTIONS else "is no function of a term"
+            why = f"is no function of a term{did_you_mean(name, FUNCTIONS)}"
+            why = "must be a term of its own" if name in FUNCTIONS else why
             raise self.refuse(f"{name}() {why}; make a column of it")
         known, arguments = FUNCTIONS[name], dict[str, ast.expr]()
         pairs = [*zip(known, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]

@@ -70,14 +70,10 @@ def kind_of(values: pd.Series, *, as_levels: bool = False, what: str = "predicto
     if not isinstance(dtype, pd.IntervalDtype):
         held = pd.api.types.infer_dtype(values.astype(object), skipna=True)
     must = f"{what} {name!r} must be numbers, text, logicals or categories: it"
-    days = "make a column of numbers of them, such as days since a fixed day"
-    if what == "predictor" and held in ("date", "datetime", "datetime64", "string"):
-        days = f"write days({name}), which reads dates as 2001-12-31"
-    if held in _DATES:
-        raise InvalidInput(f"{must} holds dates ({dtype}); {days}")
-    if held == "string" and not as_levels and are_dates(values):
+    if held in _DATES or (held == "string" and not as_levels and are_dates(values)):
+        days = "make a column of numbers of them, such as days since a fixed day"
         if what == "predictor":
-            days += f", or write factor({name}) for a level per date"
+            days = f"write days({name}), which reads 2001-12-31, or factor({name}), or make numbers"
         raise InvalidInput(f"{must} holds dates; {days}")
     if held not in _KINDS:
         raise InvalidInput(f"{must} is {dtype} ({held}); make it one of them")
