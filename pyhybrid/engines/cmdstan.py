@@ -103,6 +103,11 @@ def compiled_program(program: StanProgram) -> Path:
         if _sha256(path) == path.name:
             return path
     with private_folder() as folder, _quiet():
+        if re.search(r"\s" if os.name == "nt" else r"[\s~]", str(folder)):  # make splits them
+            raise EngineUnavailable(
+                f"CmdStan cannot compile below {folder.parent}: the path of the temporary "
+                "folder must have no spaces and no ~; set TMPDIR to another"
+            )
         source = folder / "program.stan"
         source.write_text(program.text, encoding="utf-8")
         try:
