@@ -431,7 +431,7 @@ def _calibrated(request: Request) -> Censored | None:
 
 _TARGETS = {
     "lipschitz": "scale", "count": "scale", "scalar": "target_epsilon", "truncated": "epsilon",
-    "censored": "epsilon", "perturbed_histogram": "epsilon", "noisy_marginals": "epsilon",
+    "censored": "epsilon", "perturbed_histogram": "epsilon",
 }  # fmt: skip
 """The setting that --epsilon determines, by mechanism."""
 

@@ -58,7 +58,6 @@ _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes o
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1000  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
 _KEPT = 16.0  # cells of a table that noise leaves apart: a third of what pairs tell is then kept
-_EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _NO_COLUMNS = pd.DataFrame(index=range(2))  # a source is released without public columns
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
@@ -186,32 +185,6 @@ class NoisyMarginals(NoiseMechanism):
         check_unit_of_noise(self.unit, self.rows_per_unit)
         check_predictors(self.predictors or {}, self.given, self.synthesizes)
 
-    @classmethod
-    def for_formula(
-        cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
-    ) -> NoisyMarginals:
-        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
-        public ones. `domain` may hold more columns than are named."""
-        left, _, right = formula.partition("~")
-        columns, given = (
-            tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
-        )
-        given, known = () if given == ("1",) else given, dict(domain or {})
-        if not all((*columns, *given)):
-            raise InvalidInput(
-                f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
-                f"'y + z ~ 1': found {formula!r}"
-            )
-        for name in columns:
-            if name not in known:
-                raise InvalidInput(
-                    f"domain must hold every column to synthesize: {name!r} is not in it"
-                    f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
-                    "part of the guarantee"
-                )
-        kept = {name: known[name] for name in (*columns, *given) if name in known}
-        return cls(domain=kept, given=given, **options)
-
     @property
     def synthesizes(self) -> tuple[str, ...]:
         """Columns that a release replaces, in the order of synthesis."""
@@ -260,17 +233,15 @@ class NoisyMarginals(NoiseMechanism):
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
+        cells = self._resolvable_cells(n)
+        if self.n_tables < 2 or self.reference is not None or cells >= _KEPT:
             return None
-        others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT)
-        epsilon = next(enough, None)
-        advice = f"epsilon {epsilon:g} is enough" if epsilon else "no epsilon below 100 keeps them"
+        price = Price.of(self.epsilon, self.delta).of_one_in(cells / _KEPT)  # so much less noise
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
             f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
-            f"{self.epsilon:g}: relations between columns will be lost; {advice}, or fewer "
-            "columns, or a reference"
+            f"{self.epsilon:g}: relations between columns will be lost; take an epsilon of "
+            f"{math.ceil(2 * price.epsilon) / 2:g}, fewer columns, or a reference"
         )
 
     @property
@@ -357,7 +328,7 @@ class NoisyMarginals(NoiseMechanism):
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
             domain=results.domain,
-            predictors={link.column: link.predictors for link in chain.links},
+            predictors=chain.predictors,
             effects=effects,
             shares=[{name: sets[k] for name, sets in shares.items()} for k in range(m)],
         )
