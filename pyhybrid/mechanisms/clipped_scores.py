@@ -30,7 +30,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.measures.reconcile import survey_weights
-from pyhybrid.mechanisms.accounting.charge import check_delta_of
+from pyhybrid.mechanisms.accounting import check_delta_of
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
 from pyhybrid.mechanisms.scored_records import (
     PARTS,
@@ -410,14 +410,6 @@ class ClippedScores(NoiseMechanism):
 
     # --- The release -----------------------------------------------------------------------------
 
-    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
-        if n_draws_released is not None and n_draws_released != m:
-            raise InvalidInput(
-                "n_draws_released must be left out: each set has a draw of its own, and any number "
-                "of them costs what one costs"
-            )
-        return 1
-
     def origin(self, df: pd.DataFrame) -> Origin:
         """What the owner's report needs, with estimates at the records themselves. Confidential."""
 
@@ -429,9 +421,7 @@ class ClippedScores(NoiseMechanism):
 
         return Origin(data=df, without_privacy=without_privacy)
 
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         return self.make(self.bind(df), streams(), [df] * m, progress)
 
     def make(

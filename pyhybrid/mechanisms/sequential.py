@@ -228,20 +228,19 @@ def _check_order(steps: Opened) -> None:
         used = [("", name) for name in session.bound.predictors]
         used += [(what, name) for what, names in mechanism.reads().items() for name in names]
         for what, name in used:
-            where = step_of.get(name, 0 if what else place)
-            if not what and where > place:
-                raise InvalidInput(
-                    f"step {place} must not read {name!r}, which is synthesized later (step "
-                    f"{where}): its true values would shape what is released; change the order"
-                )
-            if not what and where < place and strict:
-                raise InvalidInput(
-                    f"step {place} must not read {name!r}, which is synthesized in step {where}: "
+            where = step_of.get(name)
+            if where is None or (where == place and not what):
+                continue
+            if where >= place or what == "unit":
+                why = "its true values would shape what is released"
+            elif strict and not what:
+                why = (
                     "it is strict and would be coded by true values; take ClippedScores for all "
                     "steps, which are coded by synthetic ones"
                 )
-            if what and (where >= place or (where and what == "unit")):
-                raise InvalidInput(
-                    f"step {place} must not take {name!r} as {what}, which is synthesized in step "
-                    f"{where}: its true values would shape what is released"
-                )
+            else:
+                continue
+            verb = f"take {name!r} as {what}" if what else f"read {name!r}"
+            raise InvalidInput(
+                f"step {place} must not {verb}, which is synthesized in step {where}: {why}"
+            )

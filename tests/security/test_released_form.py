@@ -109,7 +109,6 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "histogram whole": ("numbers", histogram(lower=0, upper=20, n_bins=7)),
     "histogram tenths": ("numbers", histogram(lower=0, upper=20, n_bins=7, decimals=1)),
     "histogram reals": ("numbers", histogram(lower=0, upper=20.5, n_bins=7)),
-    "histogram texts": ("texts", histogram(levels=("a", "b"))),
     "censored counts": ("whole", censored(POISSON)),
     "censored amounts": ("numbers", censored(AMOUNTS)),
     "censored levels": ("texts", censored(ph.Bernoulli("y ~ x", levels=("a", "b")))),

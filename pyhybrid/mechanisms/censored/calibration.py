@@ -188,24 +188,8 @@ class Calibration:
             (aside / "calibration.json").write_text(text, encoding="utf-8")
 
     @staticmethod
-    def load(
-        folder: str | os.PathLike[str],
-        *,
-        holds_no_released_record: bool | None = None,
-    ) -> Calibration:
-        """Read a calibration.
-
-        Parameters
-        ----------
-        folder : str or path
-        holds_no_released_record : bool, optional
-            The owner's confirmation, see `calibrate`, in place of the stored one.
-
-        Raises
-        ------
-        InvalidInput
-            If it is damaged.
-        """
+    def load(folder: str | os.PathLike[str]) -> Calibration:
+        """Read a calibration; raises InvalidInput if it is damaged."""
         with whole_only(folder, "calibration"):
             text = (Path(folder) / "calibration.json").read_text(encoding="utf-8")
             content = json.loads(text)
@@ -220,7 +204,7 @@ class Calibration:
                 check_finite(content[name], name)
             check_positive(content["cap"], "cap")
             check_choice(content["relation"], "relation", RELATIONS)
-            calibration = Calibration(
+            return Calibration(
                 model=described_model(content["model"]),
                 draws=_read_draws(content["draws"], content["provenance"]),
                 levels={name: list(levels) for name, levels in content["levels"].items()},
@@ -230,10 +214,6 @@ class Calibration:
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 **{name: content[name] for name in _NUMBERS},
             )
-        if holds_no_released_record is None:
-            return calibration
-        check_flag(holds_no_released_record, "holds_no_released_record")
-        return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
 @bar_in_notebooks

@@ -21,7 +21,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import UNCONFIRMED, facts_of_fit, why_local
+from pyhybrid.mechanisms.accounting import UNCONFIRMED, facts_of_fit, why_local
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import SAY_SO
+from pyhybrid.mechanisms.accounting import SAY_SO
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
@@ -249,10 +249,6 @@ class NoisyMarginals(NoiseMechanism):
         """Of one row, all tables together."""
         return Price.of(self.epsilon, self.delta).of_one_in(self.rows_per_unit or 1)
 
-    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> NoisyMarginals:
-        """Of all sets, whatever their number."""
-        return replace(self, epsilon=epsilon)
-
     @property
     def delta_of_charge(self) -> float | None:
         """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
@@ -276,17 +272,7 @@ class NoisyMarginals(NoiseMechanism):
         """Form of the columns of the domain."""
         return {name: domain.form for name, domain in self.domain.items()}
 
-    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
-        if n_draws_released not in (None, 1):
-            raise InvalidInput(
-                f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
-                "once, and any number of sets is drawn from them at the price of one"
-            )
-        return 1
-
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         check_columns(df, (*self.synthesizes, *self.given))
         self._check_delta(len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)

@@ -30,8 +30,13 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import choose_draws, joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_alike, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import check_delta_of, facts_of_fit, facts_of_loss
-from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
+from pyhybrid.mechanisms.accounting import (
+    check_delta_of,
+    facts_of_fit,
+    facts_of_loss,
+    local_loss,
+    sole_informants_of,
+)
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import in_their_forms, read_in_forms
