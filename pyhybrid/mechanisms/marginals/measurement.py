@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import (
@@ -77,12 +76,6 @@ class Records:
     n: int
     places: Mapping[str, IntArray] = field(default_factory=dict)
 
-    def of(self, df: pd.DataFrame) -> Records:
-        """Those of a table. Confidential."""
-        return replace(
-            self, places={name: domain.places(df[name]) for name, domain in self.domain.items()}
-        )
-
     def predictor(self, name: str) -> Predictor:
         """A public predictor, a column with cells, or none."""
         if name == NO_PREDICTOR:
@@ -96,12 +89,6 @@ class Records:
         column, name = clique
         cells, n_rows = self.predictor(name).cells, self.domain[column].n_cells
         return CrossTable.of_records(self.places[column], cells, n_rows=n_rows, unit=PARTS)
-
-    def counts(self, clique: Clique) -> FloatArray:
-        """Records in each cell, shape (K, L), without noise. Confidential, if the records are."""
-        column, name = clique
-        rows = Predictor.of_cells(self.places[column], self.domain[column].positions).cells
-        return np.asarray((rows.T @ self.predictor(name).cells).toarray() / PARTS**2)
 
 
 def with_noise(

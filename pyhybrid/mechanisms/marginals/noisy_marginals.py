@@ -29,7 +29,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting import SAY_SO
+from pyhybrid.mechanisms.accounting import SAY_SO, check_delta_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
@@ -274,7 +274,7 @@ class NoisyMarginals(NoiseMechanism):
 
     def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         check_columns(df, (*self.synthesizes, *self.given))
-        self._check_delta(len(df))
+        check_delta_of(self.delta or 0, len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
         measuring = self._measuring(df, m)
@@ -301,22 +301,27 @@ class NoisyMarginals(NoiseMechanism):
     ) -> EstimatedTable:
         """The model that m sets are drawn from. Measuring is the only step that looks at
         confidential values."""
-        rng = random.generator("alone")
+        rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results = measuring.all_tables(data)
             chain = measuring.chain(results, data.n, random)
-            effects = [chain.modes] * m
-            shares = {name: [alone.shares] * m for name, alone in results.merged.items()}
-            if measuring.for_intervals:
-                effects = chain.sample(m, random)
-                shares = {name: alone.sample(m, rng) for name, alone in results.merged.items()}
+            effects = {
+                name: model.sample(m, random.generator(f"effects/{name}"))
+                if drawn
+                else [model.mode] * m
+                for name, model in chain.models.items()
+            }
+            shares = {
+                name: alone.sample(m, rng) if drawn else [alone.shares] * m
+                for name, alone in results.alone.items()
+            }
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
             domain=results.domain,
             predictors=chain.predictors,
             effects=effects,
-            shares=[{name: sets[k] for name, sets in shares.items()} for k in range(m)],
+            shares=shares,
         )
 
     def _record_of(
@@ -357,13 +362,6 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _check_delta(self, n: int) -> None:
-        if self.delta is not None and self.delta * n >= 1:
-            raise InvalidInput(
-                f"delta must be below 1 / n = {1 / n:.1e}, n the number of records: found "
-                f"{self.delta:g}; a larger one would allow a record to be published as it is"
-            )
-
     def _measuring(self, df: pd.DataFrame, m: int = 1) -> Measuring:
         """What is counted of a data frame for m sets."""
         if self.reference is not None:
@@ -400,53 +398,48 @@ class NoisyMarginals(NoiseMechanism):
                 )
         source.check_columns(self.synthesizes)
         n = source.count()
-        self._check_delta(n)
+        check_delta_of(self.delta or 0, n)
         measuring = self._counted(n, n_synthetic, public={})
         data = CountedSource(source=source, n=n)
         return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
         """Inverse of `EstimatedTable.state`."""
-
-        def arrays(sets: Sequence[Mapping[str, Any]]) -> list[dict[str, FloatArray]]:
-            return [{name: np.array(own) for name, own in one.items()} for one in sets]
-
-        random, m = streams(int(state["entropy"])), len(state["effects"])
+        random, m = streams(int(state["entropy"])), state["n_synthetic"]
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(_NO_COLUMNS, state["noise"], random, m),
-            domain={name: ColumnDomain.from_dict(own) for name, own in state["domain"].items()},
-            predictors={name: tuple(own) for name, own in state["predictors"].items()},
-            effects=arrays(state["effects"]),
-            shares=arrays(state["shares"]),
+            domain={n: ColumnDomain.from_dict(fields) for n, fields in state["domain"].items()},
+            predictors={name: tuple(reads) for name, reads in state["predictors"].items()},
+            effects={name: [*map(np.array, sets)] for name, sets in state["effects"].items()},
+            shares={name: [*map(np.array, sets)] for name, sets in state["shares"].items()},
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EstimatedTable:
-    """A model that sets are drawn from: `domain` has merged cells, `predictors` those of each
-    column in order, `effects` and `shares` those of each set."""
+    """A model that sets are drawn from: merged cells, predictors in order, and the effects and
+    shares of fine cells of each set, by column."""
 
     mechanism: NoisyMarginals
     record: ReleaseRecord
     domain: Mapping[str, ColumnDomain]
     predictors: Mapping[str, tuple[str, ...]]
-    effects: Sequence[Mapping[str, FloatArray]]
-    shares: Sequence[Mapping[str, FloatArray]]
+    effects: Mapping[str, Sequence[FloatArray]]
+    shares: Mapping[str, Sequence[FloatArray]]
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
-
-        def lists(sets: Sequence[Mapping[str, FloatArray]]) -> list[dict[str, Any]]:
-            return [{name: own.tolist() for name, own in one.items()} for one in sets]
-
         provenance = self.record.provenance
         assert isinstance(provenance, NoiseProvenance)
         return {
-            "domain": {name: own.as_dict() for name, own in self.domain.items()},
-            "predictors": {name: list(own) for name, own in self.predictors.items()},
-            "effects": lists(self.effects),
-            "shares": lists(self.shares),
+            "domain": {name: domain.as_dict() for name, domain in self.domain.items()},
+            "predictors": {name: list(reads) for name, reads in self.predictors.items()},
+            "effects": {
+                name: [*map(np.ndarray.tolist, sets)] for name, sets in self.effects.items()
+            },
+            "shares": {name: np.array(sets).tolist() for name, sets in self.shares.items()},
+            "n_synthetic": self.record.charge.n_synthetic,
             "noise": provenance.noise,
             "entropy": str(self.record.confidential.entropy),
         }
@@ -454,7 +447,7 @@ class EstimatedTable:
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
         """So many rows of set `place`, from 1, as `public` has, which has no columns."""
         records = Records(domain=self.domain, public={}, n=len(public))
-        even = len(self.effects) == 1 and len(public) <= _MOST_EVEN
+        even = self.record.charge.n_synthetic == 1 and len(public) <= _MOST_EVEN
         return self.columns(records, place, random, "rows", even=even)
 
     def columns(
@@ -462,16 +455,17 @@ class EstimatedTable:
     ) -> pd.DataFrame:
         """Columns of set `place`, from 1. Of a single set, and with a reference, numbers follow the
         other columns within merged bins."""
-        effects, shares, columns = self.effects[place - 1], self.shares[place - 1], {}
+        effects, columns = {name: sets[place - 1] for name, sets in self.effects.items()}, {}
         records = simulated(self.predictors, records, effects, random, stream, even=even)
-        follows = len(self.effects) == 1 or self.mechanism.reference is not None
+        single = self.record.charge.n_synthetic == 1
+        follows = single or self.mechanism.reference is not None
         for name, places in records.places.items():
             fine = self.mechanism.domain[name]
-            if name in shares:
+            if fine != self.domain[name]:
                 rng = random.generator(f"bins/{place}/{name}")
                 order = following_others(name, records, rng) if follows else None
                 starts = starts_of(fine, records.domain[name])
-                places = within(starts, places, shares[name], rng, order)
+                places = within(starts, places, self.shares[name][place - 1], rng, order)
             rng = random.generator(f"within/{place}/{name}")
             at = spread(places, rng) if even else rng.random(places.size)
             columns[name] = fine.values(places, at, name=name)

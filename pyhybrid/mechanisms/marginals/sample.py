@@ -55,14 +55,6 @@ class Chain:
         """Effects of every column at the mode."""
         return {column: model.mode for column, model in self.models.items()}
 
-    def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
-        """n draws of the effects of all columns."""
-        draws = {
-            column: model.sample(n, random.generator(f"effects/{column}"))
-            for column, model in self.models.items()
-        }
-        return [{name: effects[place] for name, effects in draws.items()} for place in range(n)]
-
     def with_column(self, measurements: Sequence[Measurement], random: Streams) -> Chain:
         """The chain and the model of one more column, fitted to its measurements."""
         column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)

@@ -68,15 +68,6 @@ class Measured:
             places[name] = np.searchsorted(starts, cells, side="right") - 1
         return Records(domain=self.domain, public=public, n=len(df), places=places)
 
-    @property
-    def merged(self) -> dict[str, OneWay]:
-        """Columns whose bins were, with their shares."""
-        return {
-            name: alone
-            for name, alone in self.alone.items()
-            if alone.mode.size > self.domain[name].n_cells
-        }
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CountedFrame:
@@ -221,11 +212,7 @@ class Measuring:
             return {}
         smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
         queries = {name: blocks(self.domain[name]) for name in smoothed}
-        return {
-            name: query
-            for name, query in queries.items()
-            if query.shape[0] < _MOST_BLOCKS * query.shape[1]
-        }
+        return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
     # --- Reference and models ----------------------------------------------------------------
 
@@ -238,7 +225,7 @@ class Measuring:
     ) -> Measurement:
         assert self.reference is not None
         table, public = self.reference
-        counts = results.records(table, public, clique).counts(clique)
+        counts = results.records(table, public, clique).table(clique).counts / PARTS
         return of_reference(clique, counts, n, margins)
 
     def chain(self, results: Measured, n: int, random: Streams) -> Chain:

