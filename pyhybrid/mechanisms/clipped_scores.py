@@ -214,11 +214,9 @@ class ClippedScores(NoiseMechanism):
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces."""
         return (self.outcome,)
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Declared form of the outcome."""
         return {self.outcome: self.model.declared_form}
 
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -227,13 +225,12 @@ class ClippedScores(NoiseMechanism):
         return {what: (name,) for what, name in named.items() if name is not None}
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of mechanism and model."""
         settings = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
-        beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights}
+        start = self.start and dict(self.start)
+        beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights, "start": start}
         given = {name: value for name, value in beside.items() if value is not None}
-        start = {} if self.start is None else {"start": dict(self.start)}
         model = {**self.model.describe(), "prior": "normal"}
-        return {"mechanism": self.name, **settings, **given, **start, **model}
+        return {"mechanism": self.name, **settings, **given, **model}
 
     def bind(self, df: pd.DataFrame) -> ScoredTable:
         """Join the model to `df`; raises InvalidInput for what is wrong with names, predictors,
@@ -243,10 +240,9 @@ class ClippedScores(NoiseMechanism):
         public = without_outcome(df, self.outcome)
         design = read_design(self.model.formula, public, any_rank=True, one_value=True)
         _refuse_all_records_terms(design)
-        unit = np.arange(len(df))
+        unit, weights = np.arange(len(df)), None
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
-        weights = None
         if self.weights is not None:
             weights = survey_weights(public[self.weights], self.weights, zero=True)
         scoring = self.model.scoring(design)
@@ -457,7 +453,6 @@ class ClippedScores(NoiseMechanism):
         m: int,
         random: Streams,
     ) -> ReleaseRecord:
-        """The record of m sets drawn from a fit beside these public columns."""
         record = self._record(
             public,
             self._charge(fit, m),
@@ -607,13 +602,10 @@ def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
     for place, step in enumerate(steps, start=1):
         later = {other.outcome for other in steps[place:]}
         for name in parse_formula(step.model.formula, df).predictors:
-            if name in later:
-                said = f"it must not read {name!r}, which is synthesized later"
-            elif name in forms and forms[name].missing:
-                said = f"it must not read {name!r}, which has missing=True"
-            else:
-                continue
-            raise InvalidInput(f"step {place}: {said}")
+            why = "has missing=True" if name in forms and forms[name].missing else None
+            why = "is synthesized later" if name in later else why
+            if why is not None:
+                raise InvalidInput(f"step {place}: it must not read {name!r}, which {why}")
 
 
 def _bound_after(

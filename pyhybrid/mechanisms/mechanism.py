@@ -218,7 +218,6 @@ class NoiseMechanism(Mechanism):
     epsilon: float
 
     def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Mechanism:
-        """Of all sets, whatever their number."""
         return replace(self, epsilon=epsilon)  # type: ignore[type-var]
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:

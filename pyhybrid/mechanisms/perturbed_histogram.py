@@ -153,16 +153,13 @@ class PerturbedHistogram(NoiseMechanism):
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces."""
         return (self.column,)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return {"mechanism": self.name, **given}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Form of the column."""
         return {self.column: self.domain.form}
 
     def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:

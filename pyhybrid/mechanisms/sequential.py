@@ -89,33 +89,27 @@ class SequentialSynthesis(Mechanism):
 
     @property
     def relation(self) -> str:
-        """Neighboring databases of the charge: the same in all steps."""
         return self.mechanisms[0].relation
 
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta that the first local step is counted at; None if none is counted at one."""
         deltas = (step.delta_of_charge for step in self.mechanisms)
         return next((delta for delta in deltas if delta is not None), None)
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, in the order of synthesis."""
         return tuple(column for step in self.mechanisms for column in step.synthesizes)
 
     @property
     def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
         reasons = {name: why for step in self.mechanisms for name, why in step.undecided.items()}
         return {name: why for name, why in reasons.items() if name not in self.synthesizes}
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of all steps."""
         steps = [step.describe() for step in self.mechanisms]
         return {"mechanism": self.name, "steps": steps}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Forms of all steps."""
         return {name: form for step in self.mechanisms for name, form in step.forms(df).items()}
 
     def _release(

@@ -326,8 +326,8 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     ({"noise_aware": 1}, "noise_aware must be True or False"),
     ({"unit": "person"}, "unit and rows_per_unit must be given together"),
     ({"predictors": {"age": []}}, "'age' is none"),
-    ({"predictors": {"visits": ["region"]}}, "'region' comes later in domain"),
-    ({"predictors": {"region": ["visit"]}}, "is no column of given .did you mean 'visits'"),
+    ({"predictors": {"visits": ["region"]}}, "'region' is not"),
+    ({"predictors": {"region": ["visit"]}}, "'visit' is not .did you mean 'visits'"),
 ])  # fmt: skip
 def test_bad_settings_are_refused(changes: Any, words: str) -> None:
     refuses(words, mechanism, **changes)

@@ -119,11 +119,8 @@ class Censored(CappedMechanism):
 
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
-            raise InvalidInput(
-                "calibration must be one of ph.calibrate or ph.mechanisms.Calibration.load(folder)"
-                ": found "
-                f"{type(self.calibration).__name__}"
-            )
+            kind = type(self.calibration).__name__
+            raise InvalidInput(f"calibration must be one, as of ph.calibrate: found {kind}")
         if self.model is None and self.calibration is not None:
             object.__setattr__(self, "model", self.calibration.model)
         super().__post_init__()
@@ -144,15 +141,13 @@ class Censored(CappedMechanism):
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 
     def _check_calibration(self, calibration: Calibration) -> None:
-        if self.unit is not None:
+        others = ("unit", "inner", "cap", "epsilon", "design")
+        given = [name for name in others if getattr(self, name) is not None]
+        if given:
             raise InvalidInput(
-                "a calibration holds weights of single records: give no unit, or weights of 1 "
-                "(inner=Unweighted(model, unit=...)) in its place"
+                "a calibration holds weights and cap, of single records: give no "
+                f"{' or '.join(given)}"
             )
-        if self.inner is not None or self.cap is not None or self.epsilon is not None:
-            raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
-        if self.design is not None:
-            raise InvalidInput("a calibration has no survey weights: give no design, or an inner")
         if self.model != calibration.model or self.relation != calibration.relation:
             raise InvalidInput(
                 f"calibration must be for this model and relation: it is for {calibration.model} "
@@ -160,7 +155,6 @@ class Censored(CappedMechanism):
             )
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with those of the inner mechanism or of the calibration."""
         settings = super().describe()
         calibration = settings.pop("calibration")
         for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
@@ -173,19 +167,16 @@ class Censored(CappedMechanism):
         return {**settings, "calibration": calibration.describe()}
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
         if self.calibration is not None:
             return self.calibration.weights(session.bound)
         return self._inner().final_weights(session)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
-        """The model joined to `df`, whose outcome is read in its declared form."""
         bound = super().bind(df)
         check_one_block(bound)
         return bound
 
     def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Censored:
-        """The epsilon of one draw is a part of it."""
         if self.calibration is not None:
             raise InvalidInput(
                 "target_epsilon cannot be met by a calibration, which holds the cap: calibrate "
@@ -221,12 +212,12 @@ class Censored(CappedMechanism):
                 )
                 if not gap > 0:
                     message += (
-                        ": the fit may have missed the main mode; raise epsilon, give more "
-                        "warm-up, or on_not_converged='warn' to release anyway"
+                        ": the fit may have missed the main mode; raise epsilon, or give more "
+                        "warm-up"
                     )
+                    problems = (*problems, message)
                     if session.on_not_converged == "raise":
                         raise NotConverged(message)
-                    problems = (*problems, message)
                 warnings.warn(message, stacklevel=2)
             seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
             fit = replace(fit, diagnostics=seen)
@@ -243,7 +234,6 @@ class Censored(CappedMechanism):
         return given_center(self.center)  # type: ignore[arg-type]
 
     def why_local(self, bound: BoundModel) -> str | None:
-        """What a strict release of `bound` lacks, as far as can be told before a fit."""
         if not self.record_indexed:
             return "weights of single records: a calibration"
         if (reason := why_local(bound)) is not None:
@@ -332,7 +322,6 @@ class Censored(CappedMechanism):
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
-        """None: the cap is charged, strict or not."""
         return None
 
     def refuse(self, session: FitSession, refits: int) -> None:
@@ -359,11 +348,11 @@ class Censored(CappedMechanism):
 
     def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
         """Form and grid of exact sampling; None for chains."""
-        form, center, unit = bound.grid_form, self.theta_ref, self.unit
+        form, center = bound.grid_form, self.theta_ref
         wanted = self.sampling == "exact" or self.grid is not None
-        if self.sampling == "chains" or (not wanted and (center is None or unit is not None)):
+        if self.sampling == "chains" or (not wanted and center is None):
             return None
-        if form is None or unit is not None:
+        if form is None or self.unit is not None:
             if not wanted:
                 return None
             raise InvalidInput(
@@ -371,11 +360,8 @@ class Censored(CappedMechanism):
                 "and single records: take sampling='chains' for "
                 f"{self.model.name}"
             )
-        if self.grid is None and center is not None:
-            within = center.grid(form)
-            if within is not None:
-                return form, within
-        return form, ParameterGrid.of(form, self.grid)
+        within = None if self.grid is not None or center is None else center.grid(form)
+        return form, within or ParameterGrid.of(form, self.grid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,10 +397,8 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     elsewhere = chains_elsewhere(bound.monitored(fit.draws), bound.monitored(draws))
     gap = float("nan")
     if elsewhere.any():
-        place = np.flatnonzero(np.repeat(elsewhere, _DRAWS))
-        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws)) - _log_lik(
-            session, fit, draws, place
-        )
+        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws))
+        gap -= _log_lik(session, fit, draws, np.flatnonzero(np.repeat(elsewhere, _DRAWS)))
     return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
 
 
@@ -441,12 +425,11 @@ def _log_lik(
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
     cap, log_lik = fit.cap, session.bound.log_lik(draws).at(chosen)
-    below, above, center = (
-        (np.inf, np.inf, None) if cap is None else (cap.below, cap.above, cap.reference)
-    )
+    assert cap is not None
+    below, above, center = cap.below, cap.above, cap.reference
     if session.units is None:
         excess, beyond = None, np.zeros(chosen.size)
-        if cap is not None and cap.frozen is not None:
+        if cap.frozen is not None:
             assert isinstance(session.bound, BoundRegression)
             frozen = session.bound.frozen_log_lik(cap.frozen, draws).at(chosen)
             excess, beyond = cap.excess(frozen), cap.beyond(frozen)

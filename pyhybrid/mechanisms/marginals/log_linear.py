@@ -289,27 +289,15 @@ class LogLinear:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables(Likelihood):
-    """Of noisy tables with each predictor.
+    """Of noisy tables with each predictor, side by side."""
 
-    Attributes
-    ----------
-    noisy, stddev : ndarray, shape (K, L)
-        Tables side by side, in records, and the noise of each cell.
-    rows : Rows
-        Of the predictors, which stand for n records.
-    rng : Generator
-        If there are many rows, the Fisher information is computed from some of them.
-    synthesized : sequence of bool, length J
-        Predictors whose numbers of records are uncertain, too.
-    """
-
-    noisy: FloatArray
-    stddev: FloatArray
-    rows: Rows
+    noisy: FloatArray  # (K, L)
+    stddev: FloatArray  # (K, L)
+    rows: Rows  # of the predictors, which stand for n records
     n: float
     prior: Prior
-    rng: np.random.Generator
-    synthesized: Sequence[bool] = ()
+    rng: np.random.Generator  # of many rows some are taken, for the Fisher information
+    synthesized: Sequence[bool] = ()  # predictors whose numbers of records are uncertain, too
 
     def fit(self) -> LogLinear:
         """Mode and curvature of the posterior of effects."""
@@ -352,7 +340,6 @@ class Tables(Likelihood):
         return effects
 
     def mean(self, effects: FloatArray) -> FloatArray:
-        """mu, shape (K, L)."""
         p = probabilities(effects, self.rows.cells)
         return np.asarray((self.rows.cells.T @ (self.times[:, None] * p)).T)
 

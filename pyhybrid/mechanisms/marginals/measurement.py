@@ -35,23 +35,12 @@ of noise, summed over tables, is then least."""
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """Noisy counts of a clique.
+    """Records in each cell of a column (rows) and of its predictor, with noise."""
 
-    Attributes
-    ----------
-    noisy : ndarray, shape (K, L)
-        Records in each cell of the column (rows) and of its predictor, with noise.
-    clique : (str, str)
-    stddev : ndarray, shape (K, L)
-        Of the noise of each cell.
-    query : ndarray, shape (m, K), optional
-        Of a column alone: `noisy` (m, 1) are these sums of its cells; the cells if omitted.
-    """
-
-    noisy: FloatArray
+    noisy: FloatArray  # (K, L)
     clique: Clique
-    stddev: FloatArray
-    query: FloatArray | None = None
+    stddev: FloatArray  # (K, L), of the noise of each cell
+    query: FloatArray | None = None  # (m, K), of a column alone: `noisy` (m, 1) are these sums
 
     def combined(self, other: Measurement) -> Measurement:
         """Both measurements of one table, each by its precision."""

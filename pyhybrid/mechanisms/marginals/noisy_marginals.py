@@ -187,7 +187,6 @@ class NoisyMarginals(NoiseMechanism):
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, in the order of synthesis."""
         return tuple(name for name in self.domain if name not in self.given)
 
     @property
@@ -251,11 +250,9 @@ class NoisyMarginals(NoiseMechanism):
 
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
         return self.delta
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism."""
         names = ("epsilon", "delta", "most_bins", "relation", "n_tables", "noise_aware")
         reference = None
         if self.reference is not None:
@@ -269,7 +266,6 @@ class NoisyMarginals(NoiseMechanism):
         }
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Form of the columns of the domain."""
         return {name: domain.form for name, domain in self.domain.items()}
 
     def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
@@ -507,10 +503,9 @@ def check_predictors(
         before = (*given, *synthesizes[: synthesizes.index(column)])
         for name in names:
             if name not in before:
-                why = "comes later in domain" if name in synthesizes else "is no column of given"
                 raise InvalidInput(
-                    f"predictors of {column!r} must be public or synthesized before it: "
-                    f"{name!r} {why}{did_you_mean(name, before)}"
+                    f"predictors of {column!r} must be in given, or before it in domain: "
+                    f"{name!r} is not{did_you_mean(name, before)}"
                 )
 
 

@@ -155,16 +155,13 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta that a local release is counted at; None if it is not counted at one."""
         return self.delta if self.accounting == "gaussian" else None
 
     @property
     def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
         return to_approve(self.design)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism and its model."""
         settings = {
             f.name: getattr(self, f.name)
             for f in fields(self)
