@@ -267,7 +267,7 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     assert np.diag(exact.covariance).max() < np.diag(fit.covariance).max()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_rare_level_moves_no_mean_far(seed):
     """Of a coefficient that 12 of 6,000 records have next to nothing is known at epsilon 1: noise
     in it, exponentiated, took means of whole sets to twice that of the data."""
@@ -434,15 +434,10 @@ def test_wrong_sequences_are_refused():
     table = chain(100)
     with pytest.raises(ph.InvalidInput, match="step 1: it must not read 'voted'"):
         ph.SequentialSynthesis(STEPS[1::-1]).release(table)
-    with pytest.raises(ph.InvalidInput, match="each column must be synthesized once"):
-        ph.SequentialSynthesis([STEPS[0], STEPS[0]]).release(table)
     gaps = ph.Poisson("visits ~ voted", missing=True)
     later = ph.ClippedScores(ph.Poisson("age ~ visits"))
     with pytest.raises(ph.InvalidInput, match="step 2: it must not read 'visits', which has miss"):
         ph.SequentialSynthesis([ph.ClippedScores(gaps), later]).release(table)
-    mixed = [STEPS[0], ph.LipschitzWeighted(ph.Poisson("visits ~ voted"))]
-    with pytest.raises(ph.InvalidInput, match="go with steps by clipped scores alone"):
-        ph.SequentialSynthesis(mixed).release(table)
 
 
 def test_discrete_noise_costs_less_than_its_margin():

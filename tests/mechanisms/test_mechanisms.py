@@ -10,7 +10,6 @@ from scipy import integrate, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
@@ -94,15 +93,6 @@ def test_insisting_is_recorded_in_the_charge() -> None:
     assert not release.charge.converged
     assert release.diagnostics.attempts == 2
     assert "HAS NOT CONVERGED" in release.statement
-
-
-def test_a_session_fits_equal_weights_once() -> None:
-    session = open_session(MODEL.bind(COUNTS), seed=1, engine="embedded")
-    one = ph.Unweighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
-    two = ph.LipschitzWeighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
-    assert session.n_fits == 2
-    assert two.fit is not None
-    assert one.fit.draws is session.unweighted().draws
 
 
 @pytest.mark.parametrize(("make", "message"), [

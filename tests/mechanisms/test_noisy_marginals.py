@@ -124,16 +124,6 @@ def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
     assert abs(np.corrcoef(drawn, after)[0, 1]) < 5 / np.sqrt(drawn.size)
 
 
-def test_a_whole_table_without_public_columns(table: pd.DataFrame) -> None:
-    own = mechanism(given=[], epsilon=1e5)
-    assert own.order == {"visits": (), "region": ("visits",), "income": ("visits", "region")}
-    assert own.n_tables == 4
-    made = own.release(table[list(DOMAIN)], n_synthetic=5).synthetic
-    truth, pair = shares(table, "visits", "region"), ("visits", "region")
-    found = np.mean([shares(each, *pair) for each in made], axis=0)
-    assert np.abs(found - truth).max() < 6 * np.sqrt(0.25 / len(table))
-
-
 @pytest.mark.parametrize("relation", ["replace", "remove"])
 def test_the_charge_is_strict_whatever_the_number_of_sets(
     table: pd.DataFrame, relation: str
@@ -237,7 +227,7 @@ def test_what_is_released_depends_on_noisy_answers_alone(
 
 
 @pytest.mark.long
-def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: Path) -> None:
+def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame) -> None:
     release = mechanism(delta=1e-6).release(table, n_synthetic=2)
     charge = release.charge
     assert (charge.epsilon, charge.delta, charge.kind) == (1.0, 1e-6, "strict")
@@ -246,18 +236,6 @@ def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame, tmp_path: P
     assert "epsilon = 1 at delta = 1e-06" in words
     assert "discrete Gaussian of scale" in words
     assert "zero-concentrated differential privacy" in words
-    terms: Any = {"budget": 1.5, "kind": "strict", "relation": "replace"}
-    with pytest.raises(InvalidInput, match="counted at its delta, none: found 1e-06"):
-        release.save(tmp_path / "out", ledger=ph.Ledger(tmp_path / "pure", **terms))
-    ledger = ph.Ledger(tmp_path / "ledger", **terms, delta=1e-6)
-    release.save(tmp_path / "out", ledger=ledger)
-    again = mechanism(delta=1e-6).release(table)
-    again.save(tmp_path / "out2", ledger=ledger)
-    assert 1.4 < ledger.spent < 1.5  # rho adds: less than 2
-    assert "strict at delta = 1e-06" in ledger.label
-    loaded = ph.Release.load(tmp_path / "out")
-    assert loaded.charge == charge
-    assert "rho" in release_report(loaded, table)
     refuses("delta must be below 1 / n", mechanism(delta=0.01).release, table)
 
 
@@ -359,9 +337,7 @@ def test_a_model_that_is_too_large_is_refused_before_the_data_are_read(
 @pytest.mark.long
 def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) -> None:
     release = mechanism().release(table, n_synthetic=2)
-    ledger = ph.Ledger(tmp_path / "ledger", budget=1.5, kind="strict", relation="replace")
-    release.save(tmp_path / "out", ledger=ledger)
-    assert ledger.left == 0.5
+    release.save(tmp_path / "out")
     loaded = ph.Release.load(tmp_path / "out")
     pd.testing.assert_frame_equal(loaded.synthetic[1], release.synthetic[1])
     assert loaded.provenance.counts == "tables"
@@ -370,11 +346,6 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
     assert "any number of sets costs no more than one" in words
     assert "scale 17 on each count of 8 tables, 111 counts in all" in words
     assert '"noise_aware"' in words
-    plain = mechanism(noise_aware=False).release(table, n_synthetic=2).statement
-    assert "All sets share one fit: they do not show how the noise varies" in plain
-    alone = " ".join(mechanism().release(table).statement.split())
-    assert "This set was drawn at the mode" in alone
-    assert '"noise_aware"' not in alone
     settings = json.loads((tmp_path / "out/confidential/run.json").read_text())["settings"]
     assert settings["predictors"]["visits"] == ["age", "sex"]
     again = {k: settings[k] for k in ("domain", "predictors", "epsilon", "relation")}

@@ -98,25 +98,6 @@ def test_the_entropy_recorded_is_that_of_the_steps(table: pd.DataFrame) -> None:
         assert part.confidential.entropy == whole.child(f"step {place}").entropy
 
 
-@pytest.mark.samples
-def test_saved_and_loaded(released: ph.Release, tmp_path: Path) -> None:
-    released.save(tmp_path / "out", report=False)
-    loaded = ph.Release.load(tmp_path / "out")
-    assert loaded.charge == released.charge
-    assert [part.charge for part in loaded.parts] == [part.charge for part in released.parts]
-    alpha, kept = (own.parts[0].confidential.alpha for own in (loaded, released))
-    np.testing.assert_array_equal(alpha, kept)
-    pd.testing.assert_frame_equal(loaded.synthetic[2], released.synthetic[2])
-    assert loaded.statement == released.statement
-    step = tmp_path / "out" / "confidential" / "step_2"
-    assert step.stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in step.iterdir()} == {0o600}
-    assert sorted(p.name for p in (tmp_path / "out" / "public").iterdir()) == [
-        "charge.json", "privacy_statement.md", "schema.json",
-        "synthetic_1.csv", "synthetic_2.csv", "synthetic_3.csv",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(("steps", "message"), [
     ([], "at least one mechanism"), ([FIRST], "step 1 must be a mechanism"),
     ([ph.Unweighted(FIRST), ph.ClippedScores(SECOND, epsilon=1)], "scores alone"),
