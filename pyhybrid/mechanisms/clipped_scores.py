@@ -80,15 +80,13 @@ _CHANGED = {"remove": 1, "replace": 2}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringFit:
-    """A released estimate: `theta` (d,), its `covariance` (d, d) with and without the noise for
-    privacy, that of draws, under which what is badly known does not go far, and the mu of the start
-    and of each round."""
+    """A released estimate, with and without the error of the noise for privacy."""
 
-    theta: FloatArray
-    covariance: FloatArray
+    theta: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d)
     covariance_without_noise: FloatArray
-    covariance_of_draws: FloatArray
-    mus: tuple[float, ...]
+    covariance_of_draws: FloatArray  # under which what is badly known does not go far
+    mus: tuple[float, ...]  # of the start and of each round
 
     @property
     def mu(self) -> float:
@@ -166,10 +164,6 @@ class ClippedScores(NoiseMechanism):
         A public first point by the names of the coordinates, in place of the noisy histogram;
         `from_reference` has one of a public or earlier table. Indicators of missing predictors
         that it does not name start at 0.
-
-    Notes
-    -----
-    The accuracy that n, the predictors and epsilon allow is known beforehand: `predicted_widths`.
 
     References
     ----------

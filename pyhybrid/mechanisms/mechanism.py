@@ -114,12 +114,6 @@ class Mechanism(ABC):
             would have it under weights of 1; the largest loss is charged. An even number; 0 takes
             the weights as fixed, as the papers do, and the charge says so.
 
-        Returns
-        -------
-        Release
-            Of noise without `diagnostics` and `fit`: nothing is sampled that could fail to
-            converge.
-
         Raises
         ------
         InvalidInput

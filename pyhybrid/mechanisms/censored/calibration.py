@@ -120,8 +120,7 @@ class Calibration:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(known)} in "
                     f"its order: found {len(levels.get(column, []))}, others or in another order; "
-                    "leave such rows or the predictor out, or make it categorical with those of "
-                    "the file calibration.json"
+                    "make it categorical with those of the file calibration.json"
                 )
         if bound.design_columns != self.columns:
             raise InvalidInput(
@@ -240,10 +239,9 @@ def calibrate(
     model : Model
         A built-in model without data-dependent transforms.
     reference_data : DataFrame or Release
-        Historical or public records, not those to be released, as must be confirmed
-        (`holds_no_released_record`). They are not protected by releases of the new database. Or a
-        strict release, as by `pyhybrid.ClippedScores`, whose first synthetic set is public; of the
-        same records, its charge and that of the censored release add.
+        Historical or public records, not those to be released, and not protected by releases of
+        these. Or a strict release, as by `pyhybrid.ClippedScores`, whose first synthetic set is
+        public; of the same records, its charge and that of the censored release add.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
@@ -268,7 +266,6 @@ def calibrate(
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
-
     """
     if not hasattr(model, "bind"):
         kind = type(model).__name__
@@ -299,8 +296,7 @@ def calibrate(
         # A term less its center has either sign, whatever the outcome.
         signs = centered or bound.density_above_one
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
-    if scale is None and shift is None and centered:
-        scale, shift = 0.0, 1.0
+    usual = (0.0, 1.0) if centered and scale is None and shift is None else (1.0, 0.0)
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
@@ -314,8 +310,8 @@ def calibrate(
         draws=kept,
         lowest=float(finite.min()),
         highest=float(finite.max()),
-        scale=check_finite(1.0 if scale is None else scale, "scale"),
-        shift=check_finite(0.0 if shift is None else shift, "shift"),
+        scale=check_finite(usual[0] if scale is None else scale, "scale"),
+        shift=check_finite(usual[1] if shift is None else shift, "shift"),
         cap=check_positive(cap, "cap"),
         relation=relation,
         censored=0.0,

@@ -54,15 +54,12 @@ class Censored(CappedMechanism):
     Removing one record changes the log posterior density by at most 2 M, for any n. With a
     **center** theta_ref, c_i is log p(x_i | theta_ref): clipping starts where a term has moved by
     M, and a strict epsilon of 1 leaves most data nearly as they were. Without one, c_i = 0 is the
-    censoring of [C25], which clips terms by their size. A calibration of this version holds a
-    center; without a calibration a public one can be given.
+    censoring of [C25], which clips terms by their size.
 
     The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
-    or with a frozen `Calibration` of other records, as its owner must confirm. Weights from the
-    same database depend weakly on all records; the charge then says so and stays local. It is
-    local, too, if the calibration was made from the records released (more of them coincide than
-    chance explains, or nobody confirmed that it was not), if the chains did not converge and the
-    release was made anyway, and if other modes were found: a strict ledger then refuses it.
+    or with a frozen `Calibration` of other records, as its owner must confirm. It is local if
+    weights come from the same database, on which they all depend weakly, if the chains did not
+    converge and the release was made anyway, and if other modes were found.
 
     Parameters
     ----------
@@ -84,16 +81,12 @@ class Censored(CappedMechanism):
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
         chains, no seed. For an intercept alone (Poisson, NegativeBinomial, NormalRegression, under
         the published prior) and Beta. "auto" does so where there is a center, record by record.
-        Chains start at a rough fit; the charge states that they approximate the posterior that it
-        holds for, and whether their number was fixed in advance (`max_draws` of `settings` equal to
-        `draws`).
     grid : mapping, optional
         ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
         at the data; if omitted, the calibration's region, or a wide grid of the model's.
     check_modes : bool, default True
-        Look for other modes with short chains from dispersed starts; their number is in the
-        release's diagnostics. Warns of modes whose log density is lower by less than 30 nats;
-        NotConverged if one is higher, or if no such chain finds the fit.
+        Look for other modes with short chains from dispersed starts. Warns of modes whose log
+        density is lower by less than 30 nats; NotConverged if one is higher.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`; the model
     may be left to the calibration.

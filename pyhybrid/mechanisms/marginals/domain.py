@@ -53,10 +53,9 @@ class ColumnDomain:
     bins : sequence of float
         Ascending edges, at least two. Bins are closed on the left, the last one on both sides.
     step : float, optional
-        Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds.
-        If omitted, they are whole where all edges and levels are, and real numbers otherwise,
-        whatever the dtype of the data. Values between two steps are rounded before they are
-        counted.
+        Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds;
+        values between two are rounded before they are counted. If omitted, they are whole where all
+        edges and levels are, and real numbers otherwise.
     missing : bool, default False
         Missing values are a cell of their own. Otherwise they are refused.
     ordered : bool, default False

@@ -76,31 +76,28 @@ _OF_REFERENCE = {
 class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
-    The guarantee is strict: it holds for every database of the stated domain, at any n, without a
-    sampler. A record is in one cell of each of T tables (divided between two cells of a public
-    number): removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
-    the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or 2 / part;
-    tables of more cells get larger parts. Fewer predictors mean less noise. With `given`, columns
-    are synthesized in order beside public predictors; without, the whole table is.
+    Strict for every database of the stated domain, at any n. A record is in one cell of each of T
+    tables (divided between two cells of a public number): removing it changes T counts by 1,
+    replacing it 2 T. Each table gets a part of epsilon, larger ones a larger part, and its cells
+    discrete Laplace noise of scale 1 / part or 2 / part. Fewer predictors mean less noise. With
+    `given`, columns are synthesized in order beside public ones; without, the whole table is.
 
     Parameters
     ----------
     domain : mapping of str to ColumnDomain
         The columns to synthesize, in their order, each with its public domain; a list stands for
-        levels. Domains of columns in `given` say how these are cut, in place of what is read from
-        them.
+        levels. Domains of columns in `given` say how these are cut.
     epsilon : float
         Of all tables together, above 0, nats.
     given : sequence of str
         Public predictors, released as they are. Numbers need no bins: effects are linear between
         five knots.
     predictors : mapping of str to sequence of str, optional
-        Predictors of each synthesized column: public columns, and columns before it; all of them if
-        a column is not named. Choose them without looking at the confidential data.
+        Of each synthesized column: public columns, and columns before it; all of them if a column
+        is not named. Choose them without looking at the confidential data.
     delta : float, optional
-        Public, below 1 / n: noise is then discrete Gaussian, of scale sqrt(1 / 2 part) under
-        "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
-        allows. Of many tables it is the smaller noise. None for pure epsilon.
+        Public, below 1 / n: noise is then discrete Gaussian, by parts of the rho of zCDP that
+        (epsilon, delta) allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
         If given, every synthesized column is first measured alone, at a fifth of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are
@@ -109,13 +106,11 @@ class NoisyMarginals(NoiseMechanism):
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
-        Draw the effects of each synthetic set from their posterior given the noisy tables, so that
-        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all sets:
-        each is then nearer to the data, and intervals are too short. A single set is always drawn
-        at the mode, and evenly: its tables are the model's but for about a record in each cell. It
-        also starts from a density about noisy quartiles, and, with a delta, gives numbers that
-        stand out of the noise a cell; several sets do not, as intervals would be too short. In a
-        single set, and with a reference, numbers follow the other columns within merged bins.
+        Draw the effects of each of several sets from their posterior given the noisy tables, so
+        that ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all:
+        each is nearer to the data, and intervals are too short. A single set is always drawn at the
+        mode, and evenly: its tables are the model's but for about a record in each cell. In it, and
+        with a reference, numbers follow the other columns within merged bins.
     reference : DataFrame, optional
         Other records, public or historical: their tables are measurements, too, with the errors of
         sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
@@ -124,7 +119,7 @@ class NoisyMarginals(NoiseMechanism):
         True if the reference is public; the charge says which.
     holds_no_released_record : bool, default False
         The owner confirms that the reference holds none of the records to be released; without that
-        it is refused. The charge states it.
+        it is refused.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
