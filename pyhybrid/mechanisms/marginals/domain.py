@@ -369,11 +369,6 @@ class Predictor:
         return cls(cells=cells, positions=positions, synthesized=synthesized)
 
     @classmethod
-    def intercept(cls, n: int) -> Predictor:
-        """One cell that all n records are in: for a column without predictors."""
-        return cls.of_cells(np.zeros(n, np.int64), np.full(1, np.nan))
-
-    @classmethod
     def of_public(cls, values: pd.Series, domain: ColumnDomain | None = None) -> Predictor:
         """A predictor published as it is: its declared cells, its levels, or knots of numbers, read
         from the column, which is public; missing values are a cell of their own."""

@@ -68,7 +68,7 @@ class Records:
     def predictor(self, name: str) -> Predictor:
         """A public predictor, a column with cells, or none."""
         if name == NO_PREDICTOR:
-            return Predictor.intercept(self.n)
+            return Predictor.of_cells(np.zeros(self.n, np.int64), np.full(1, np.nan))
         if name in self.public:
             return self.public[name]
         return Predictor.of_cells(self.places[name], self.domain[name].positions, synthesized=True)

@@ -272,12 +272,7 @@ class NoisyMarginals(NoiseMechanism):
         data = CountedFrame(table=df, public=measuring.public)
         estimate, tables = self._estimated(measuring, data, df, m, random), []
         for place in range(1, m + 1):
-            # Tables of a single set are those of the model; sets to be compared have the noise of
-            # a sample that rules for several count on.
-            records = Records(domain=estimate.domain, public=measuring.public, n=len(df))
-            stream = f"marginals/{place}"
-            columns = estimate.columns(records, place, random, stream, even=m == 1)
-            tables.append(joined(df, columns.set_axis(df.index)))
+            tables.append(joined(df, estimate.rows(df, place, random).set_axis(df.index)))
             if progress is not None:
                 progress("synthetic data", place, m)
         return Made(record=estimate.record, tables=tables)
@@ -309,6 +304,7 @@ class NoisyMarginals(NoiseMechanism):
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
+            public=measuring.public,
             domain=results.domain,
             predictors=chain.predictors,
             effects=effects,
@@ -400,6 +396,7 @@ class NoisyMarginals(NoiseMechanism):
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(_NO_COLUMNS, state["noise"], random, m),
+            public={},
             domain={n: ColumnDomain.from_dict(fields) for n, fields in state["domain"].items()},
             predictors={name: tuple(reads) for name, reads in state["predictors"].items()},
             effects={name: [*map(np.array, sets)] for name, sets in state["effects"].items()},
@@ -414,6 +411,7 @@ class EstimatedTable:
 
     mechanism: NoisyMarginals
     record: ReleaseRecord
+    public: Mapping[str, Predictor]
     domain: Mapping[str, ColumnDomain]
     predictors: Mapping[str, tuple[str, ...]]
     effects: Mapping[str, Sequence[FloatArray]]
@@ -436,19 +434,15 @@ class EstimatedTable:
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
-        """So many rows of set `place`, from 1, as `public` has, which has no columns."""
-        records = Records(domain=self.domain, public={}, n=len(public))
-        even = self.record.charge.n_synthetic == 1 and len(public) <= _MOST_EVEN
-        return self.columns(records, place, random, "rows", even=even)
-
-    def columns(
-        self, records: Records, place: int, random: Streams, stream: str, *, even: bool
-    ) -> pd.DataFrame:
-        """Columns of set `place`, from 1. Of a single set, and with a reference, numbers follow the
-        other columns within merged bins."""
+        """Columns of set `place`, from 1, for so many rows as `public` has. Those of a single set
+        are even; sets to be compared have the noise of a sample that rules for several count on. Of
+        a single set, and with a reference, numbers follow the other columns within merged bins."""
+        single, n = self.record.charge.n_synthetic == 1, len(public)
+        even = single and n <= _MOST_EVEN
+        records = Records(domain=self.domain, public=self.public, n=n)
         effects, columns = {name: sets[place - 1] for name, sets in self.effects.items()}, {}
+        stream = f"marginals/{place}"
         records = simulated(self.predictors, records, effects, random, stream, even=even)
-        single = self.record.charge.n_synthetic == 1
         follows = single or self.mechanism.reference is not None
         for name, places in records.places.items():
             fine = self.mechanism.domain[name]

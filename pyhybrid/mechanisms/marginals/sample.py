@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg, sparse, special
@@ -41,37 +41,38 @@ _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
-    """Models of columns and their predictors, in order: functions of measurements and public
-    columns. `records` are n, without cells; `rows` are simulated from the models so far, of as many
-    columns as a fit had need of."""
+    """Models of columns, and their predictors, in order: functions of measurements and public
+    columns."""
 
-    records: Records
-    models: Mapping[str, LogLinear] = field(default_factory=dict)
-    predictors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    rows: Records | None = None
+    models: Mapping[str, LogLinear]
+    predictors: Mapping[str, tuple[str, ...]]
 
     @property
     def modes(self) -> dict[str, FloatArray]:
         """Effects of every column at the mode."""
         return {column: model.mode for column, model in self.models.items()}
 
-    def with_column(self, measurements: Sequence[Measurement], random: Streams) -> Chain:
-        """The chain and the model of one more column, fitted to its measurements."""
+
+def fitted_chain(
+    columns: Sequence[Sequence[Measurement]], records: Records, random: Streams
+) -> Chain:
+    """The chain for n `records` without cells, fitted to the measurements of all columns. Rows are
+    simulated from the models before, of as many columns as a fit has need of."""
+    chain, rows = Chain(models={}, predictors={}), None
+    for measurements in columns:
         column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)
-        records, rows = self.records, self.rows
+        own = records
         if not {*names} <= {NO_PREDICTOR, *records.public}:
-            kept = _repeated(records) if rows is None else rows
-            stream = f"fit/{column}/rows"
-            rows = simulated(self.predictors, kept, self.modes, random, stream, even=False)
-            records = rows
+            kept, stream = rows or _repeated(records), f"fit/{column}/rows"
+            own = rows = simulated(chain.predictors, kept, chain.modes, random, stream, even=False)
         elif not records.public and {*names} == {NO_PREDICTOR}:
-            records = replace(records, n=1)  # all records are alike
-        predictors = [records.predictor(name) for name in names]
+            own = replace(records, n=1)  # all records are alike
+        predictors = [own.predictor(name) for name in names]
         tables = Tables(
             noisy=np.hstack([m.noisy for m in measurements]),
             stddev=np.hstack([m.stddev for m in measurements]),
             rows=Rows.of(predictors),
-            n=self.records.n,
+            n=records.n,
             prior=Prior(
                 of_outcome=records.domain[column].positions,
                 of_predictors=[predictor.positions for predictor in predictors],
@@ -79,12 +80,11 @@ class Chain:
             rng=random.generator(f"fit/{column}"),
             synthesized=[predictor.synthesized for predictor in predictors],
         )
-        return replace(
-            self,
-            models={**self.models, column: tables.fit()},
-            predictors={**self.predictors, column: names},
-            rows=rows,
+        chain = Chain(
+            models={**chain.models, column: tables.fit()},
+            predictors={**chain.predictors, column: names},
         )
+    return chain
 
 
 def _repeated(records: Records) -> Records:

@@ -34,12 +34,13 @@ from pyhybrid.mechanisms.marginals.one_way import (
     smooth,
     starts_of,
 )
-from pyhybrid.mechanisms.marginals.sample import Chain
+from pyhybrid.mechanisms.marginals.sample import Chain, fitted_chain
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price
 from pyhybrid.sources.source import Source
 
 ALONE = 0.2
 """Share of the price for columns alone."""
+_MOST_OF_REFERENCE, _MANY = 1500, 10  # effects, with those a reference alone informs; columns
 _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 
 
@@ -230,23 +231,22 @@ class Measuring:
 
     def chain(self, results: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        chain = Chain(records=Records(domain=results.domain, public=self.public, n=n))
-        for column in self.order:
-            chain = chain.with_column(self._of_column(column, results, n), random)
-        return chain
+        records = Records(domain=results.domain, public=self.public, n=n)
+        columns = [self._of_column(column, results, n) for column in self.order]
+        return fitted_chain(columns, records, random)
 
     def _of_column(self, column: str, results: Measured, n: int) -> list[Measurement]:
-        """All that was measured of a column, with what a reference tells of these pairs."""
+        """All that was measured of a column, with what its reference tells of pairs, too."""
         tables = dict(results.tables[column])
         for name, others in results.tables.items():
             if column in others and name != column and NO_PREDICTOR in tables:
                 tables[NO_PREDICTOR] = tables[NO_PREDICTOR].combined(others[column].margin())
         if self.reference is not None:
-            for name in [n for n in tables if n != NO_PREDICTOR or self.most_bins is None]:
+            for name in self._known_pairs(column, tables, results.domain):
                 margins = self._margins(name, tables, results)
                 reference = self._of_reference((column, name), results, n, margins)
-                tables[name] = tables[name].combined(reference)
-        names = [NO_PREDICTOR, *self.order[column]]
+                tables[name] = tables[name].combined(reference) if name in tables else reference
+        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
         return [tables[name] for name in names if name in tables]
 
     def _margins(
@@ -260,6 +260,23 @@ class Measuring:
         else:
             of_predictor = results.tables[name][NO_PREDICTOR].noisy.ravel()
         return tables[NO_PREDICTOR].noisy.ravel(), of_predictor
+
+    def _known_pairs(
+        self, column: str, tables: Mapping[str, Measurement], domain: Mapping[str, ColumnDomain]
+    ) -> list[str]:
+        """Predictors that a reference tells of: measured ones, then others, the nearest first, as
+        long as the model stays small."""
+        names = list(self.order)
+        sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
+        known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
+        left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
+        left -= sum(sizes[name] for name in tables)
+        for name in (*reversed(names[: names.index(column)]), *self.public):
+            if name not in tables and sizes[name] <= left:
+                left -= sizes[name]
+                known.append(name)
+        return known
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:

@@ -11,7 +11,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.measurement import Measurement, Records, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
-from pyhybrid.mechanisms.marginals.sample import Chain, simulated
+from pyhybrid.mechanisms.marginals.sample import simulated
 from pyhybrid.mechanisms.marginals.select import CountedFrame, Measuring
 from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
 from tests.conftest import require_opendp
@@ -43,8 +43,10 @@ def measuring(**changes: Any) -> Measuring:
     return Measuring(**{**own, **changes})
 
 
-def drawn(chain: Chain, *, even: bool = False) -> Records:
-    return simulated(chain.predictors, chain.records, chain.modes, streams(2), "", even=even)
+def drawn(own: Measuring, found: Any, *, even: bool = False) -> Records:
+    chain = own.chain(found, N, streams(1))
+    records = Records(domain=found.domain, public=own.public, n=N)
+    return simulated(chain.predictors, records, chain.modes, streams(2), "", even=even)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     found = free.all_tables(counted(TABLE.assign(sex=np.where(men, "m", "f"))))
     nothing = Measurement(noisy=np.zeros((2, 1)), clique=("sex", ""), stddev=wide)
     found.tables["sex"] = {"": nothing}
-    made = drawn(free.chain(found, N, streams(1)), even=True)
+    made = drawn(free, found, even=True)
     assert abs(made.places["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
 
 
@@ -108,6 +110,9 @@ def test_the_reference_counts_beside_the_noise() -> None:
     assert public["age"].cells.shape == of_other["age"].cells.shape
     known = other, of_other
     off, true = [], TRUE / N
+    free = measuring(reference=known, order={**ORDER, "sex": ()})
+    chain = free.chain(free.all_tables(counted(TABLE)), N, streams(1))
+    assert chain.predictors["sex"] == ("", "age"), "by it alone"
     for reference in (known, None):
         own = measuring(price=Price.of(0.01), reference=reference)
         modes = [own.all_tables(counted(TABLE)).alone["income"].shares for _ in range(4)]
@@ -118,7 +123,7 @@ def test_the_reference_counts_beside_the_noise() -> None:
         own = measuring(reference=reference)
         found = own.all_tables(counted(TABLE))
         assert np.abs(found.alone["income"].shares - true).max() < 0.03
-        made = drawn(own.chain(found, N, streams(1)))
+        made = drawn(own, found)
         assert abs(made.places["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)
 
 
