@@ -87,14 +87,6 @@ def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry(
     ]  # fmt: skip
 
 
-def test_insisting_is_recorded_in_the_charge() -> None:
-    with pytest.warns(UserWarning, match="did not converge"):
-        release = _release(ph.Unweighted(MODEL), rule=STRICT_RULE, on_not_converged="warn")
-    assert not release.charge.converged
-    assert release.diagnostics.attempts == 2
-    assert "HAS NOT CONVERGED" in release.statement
-
-
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: ph.LipschitzWeighted(MODEL, scale=np.nan), "scale must be a finite"),
     (lambda: ph.LipschitzWeighted(MODEL, shift=np.inf), "shift must be a finite"),
