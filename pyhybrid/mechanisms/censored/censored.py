@@ -113,7 +113,10 @@ class Censored(CappedMechanism):
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
             kind = type(self.calibration).__name__
-            raise InvalidInput(f"calibration must be one, as of ph.calibrate: found {kind}")
+            raise InvalidInput(
+                "calibration must be one of ph.calibrate or ph.mechanisms.Calibration.load(folder)"
+                f": found {kind}"
+            )
         if self.model is None and self.calibration is not None:
             object.__setattr__(self, "model", self.calibration.model)
         super().__post_init__()
