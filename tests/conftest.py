@@ -39,7 +39,7 @@ from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.mechanisms.accounting import local_loss
+from pyhybrid.mechanisms import accounting
 from pyhybrid.mechanisms.mechanism import REFITS
 from pyhybrid.rbridge import session
 from tests.normal_draws import normal_draws
@@ -213,7 +213,7 @@ def _started_r() -> Any:
     return _start_r()
 
 
-_candidates = local_loss.candidates
+_candidates = accounting.candidates
 
 
 def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
@@ -222,7 +222,7 @@ def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
 
 
 if os.environ.get("PYHYBRID_SNIPPETS") != "full":
-    local_loss.candidates = _two_of_ten
+    accounting.candidates = _two_of_ten
 EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
 session.start_r = rbridge.start_r = _started_r
 

@@ -15,9 +15,14 @@ from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores
+from pyhybrid.mechanisms import (
+    MECHANISMS,
+    MODEL_FREE,
+    Censored,
+    ClippedScores,
+    NoisyMarginals,
+)
 from pyhybrid.models import MODELS, Model, StanModel
-from pyhybrid.models.columns.types_files import read_by_column
 from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
@@ -143,11 +148,10 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
         raise InvalidInput(f"{twice[0]} must be given once: it is also in --mechanism")
     settings = {**shared, **settings}
     if name in MODEL_FREE:
+        if cls is NoisyMarginals:
+            raise InvalidInput(f"{what} takes whole tables: leave --formula out, or use Python")
         settings = {key: value for key, value in settings.items() if value != "auto"}
-        domain = settings.pop("domain", None)
-        public = {} if domain is None else {"domain": read_by_column(domain, "domain")}
-        taken = {"column", "domain", "given", "predictors"}  # of the formula, or of a file
-        return cls.for_formula(model, **public, **values_of(what, cls, settings, taken))
+        return cls.for_formula(model, **values_of(what, cls, settings, {"column"}))
     inner = settings.pop("inner", None)  # by its name alone
     values = values_of(what, cls, settings, {"model", "start"})
     if inner is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -423,15 +424,16 @@ def _calibrated(request: Request) -> Censored | None:
     folder, what = given.pop("calibration"), "a calibration holds model, weights and cap"
     if given:
         raise InvalidInput(f"{what}: give no {min(given)}")
-    said = True if request.holds_no_released_record else None
-    held = Calibration.load(folder, holds_no_released_record=said)
+    held = Calibration.load(folder)
+    if request.holds_no_released_record:
+        held = replace(held, holds_no_released_record=True)
     request.refuse(["formula", "model", "epsilon", "delta", "unit"], what)
     return Censored(calibration=held, relation=held.relation)
 
 
 _TARGETS = {
     "lipschitz": "scale", "count": "scale", "scalar": "target_epsilon", "truncated": "epsilon",
-    "censored": "epsilon", "perturbed_histogram": "epsilon", "noisy_marginals": "epsilon",
+    "censored": "epsilon", "perturbed_histogram": "epsilon",
 }  # fmt: skip
 """The setting that --epsilon determines, by mechanism."""
 

@@ -30,7 +30,7 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.measures.reconcile import survey_weights
-from pyhybrid.mechanisms.accounting.charge import check_delta_of
+from pyhybrid.mechanisms.accounting import check_delta_of
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns
 from pyhybrid.mechanisms.scored_records import (
     PARTS,
@@ -80,15 +80,13 @@ _CHANGED = {"remove": 1, "replace": 2}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringFit:
-    """A released estimate: `theta` (d,), its `covariance` (d, d) with and without the noise for
-    privacy, that of draws, under which what is badly known does not go far, and the mu of the start
-    and of each round."""
+    """A released estimate, with and without the error of the noise for privacy."""
 
-    theta: FloatArray
-    covariance: FloatArray
+    theta: FloatArray  # (d,)
+    covariance: FloatArray  # (d, d)
     covariance_without_noise: FloatArray
-    covariance_of_draws: FloatArray
-    mus: tuple[float, ...]
+    covariance_of_draws: FloatArray  # under which what is badly known does not go far
+    mus: tuple[float, ...]  # of the start and of each round
 
     @property
     def mu(self) -> float:
@@ -167,10 +165,6 @@ class ClippedScores(NoiseMechanism):
         `from_reference` has one of a public or earlier table. Indicators of missing predictors
         that it does not name start at 0.
 
-    Notes
-    -----
-    The accuracy that n, the predictors and epsilon allow is known beforehand: `predicted_widths`.
-
     References
     ----------
     [KSC89] Kuensch, Stefanski, Carroll (1989), JASA 84; [DRS22] Dong, Roth, Su (2022), JRSS B;
@@ -214,11 +208,9 @@ class ClippedScores(NoiseMechanism):
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces."""
         return (self.outcome,)
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Declared form of the outcome."""
         return {self.outcome: self.model.declared_form}
 
     def reads(self) -> dict[str, tuple[str, ...]]:
@@ -227,13 +219,12 @@ class ClippedScores(NoiseMechanism):
         return {what: (name,) for what, name in named.items() if name is not None}
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of mechanism and model."""
         settings = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
-        beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights}
+        start = self.start and dict(self.start)
+        beside = {"unit_of_privacy": self.unit, "survey_weights": self.weights, "start": start}
         given = {name: value for name, value in beside.items() if value is not None}
-        start = {} if self.start is None else {"start": dict(self.start)}
         model = {**self.model.describe(), "prior": "normal"}
-        return {"mechanism": self.name, **settings, **given, **start, **model}
+        return {"mechanism": self.name, **settings, **given, **model}
 
     def bind(self, df: pd.DataFrame) -> ScoredTable:
         """Join the model to `df`; raises InvalidInput for what is wrong with names, predictors,
@@ -243,10 +234,9 @@ class ClippedScores(NoiseMechanism):
         public = without_outcome(df, self.outcome)
         design = read_design(self.model.formula, public, any_rank=True, one_value=True)
         _refuse_all_records_terms(design)
-        unit = np.arange(len(df))
+        unit, weights = np.arange(len(df)), None
         if self.unit is not None:
             unit = read_units(public, self.unit, (self.outcome,)).of
-        weights = None
         if self.weights is not None:
             weights = survey_weights(public[self.weights], self.weights, zero=True)
         scoring = self.model.scoring(design)
@@ -410,14 +400,6 @@ class ClippedScores(NoiseMechanism):
 
     # --- The release -----------------------------------------------------------------------------
 
-    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
-        if n_draws_released is not None and n_draws_released != m:
-            raise InvalidInput(
-                "n_draws_released must be left out: each set has a draw of its own, and any number "
-                "of them costs what one costs"
-            )
-        return 1
-
     def origin(self, df: pd.DataFrame) -> Origin:
         """What the owner's report needs, with estimates at the records themselves. Confidential."""
 
@@ -429,9 +411,7 @@ class ClippedScores(NoiseMechanism):
 
         return Origin(data=df, without_privacy=without_privacy)
 
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         return self.make(self.bind(df), streams(), [df] * m, progress)
 
     def make(
@@ -467,7 +447,6 @@ class ClippedScores(NoiseMechanism):
         m: int,
         random: Streams,
     ) -> ReleaseRecord:
-        """The record of m sets drawn from a fit beside these public columns."""
         record = self._record(
             public,
             self._charge(fit, m),
@@ -617,13 +596,10 @@ def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
     for place, step in enumerate(steps, start=1):
         later = {other.outcome for other in steps[place:]}
         for name in parse_formula(step.model.formula, df).predictors:
-            if name in later:
-                said = f"it must not read {name!r}, which is synthesized later"
-            elif name in forms and forms[name].missing:
-                said = f"it must not read {name!r}, which has missing=True"
-            else:
-                continue
-            raise InvalidInput(f"step {place}: {said}")
+            why = "has missing=True" if name in forms and forms[name].missing else None
+            why = "is synthesized later" if name in later else why
+            if why is not None:
+                raise InvalidInput(f"step {place}: it must not read {name!r}, which {why}")
 
 
 def _bound_after(

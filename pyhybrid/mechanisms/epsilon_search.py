@@ -3,11 +3,10 @@ r"""The local mechanisms at a given epsilon: the largest setting that meets it i
 The setting is the scale (LipschitzWeighted, CountWeighted), the weight (ScalarWeighted) or the cap
 (Truncated). Strict mechanisms are given their epsilon, and need no search.
 
-A search looks at the confidential data, which no guarantee covers, and the charge says so. An
-interval of settings is cut by the straight line between its ends, or halved, in turn, on fits whose
-weights are taken as fixed. What refits without single records add to the charge is then known at
-the value found, and the search is repeated for smaller epsilons at fixed weights, until the charge
-is below the target and near it.
+A search looks at the confidential data, which no guarantee covers, and the charge says so. It is on
+fits whose weights are taken as fixed. What refits without single records add to the charge is then
+known at the value that meets the target, and the search is repeated for smaller epsilons, until the
+charge is below the target and near it.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ _CLEAR_STEP = 0.9  # of epsilon at fixed weights, where no round has met the goa
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Solution:
-    """Result of `meet_epsilon`: the mechanism with the value found of its setting, and what a
-    release of it costs under the session's seed, at most the target. `tried` has the epsilon at
-    fixed weights of all fits by value, in order. The session holds the fits:
-    ``mechanism.release_from(session, ...)`` needs no new one. Confidential."""
+    """A mechanism with the value of its setting that meets a target, and what a release of it costs
+    under the session's seed, which holds the fits. `tried` has the epsilon at fixed weights by
+    value. Confidential."""
 
     mechanism: PseudoPosteriorMechanism
     value: float
@@ -62,8 +60,7 @@ def meet_epsilon(
     Parameters
     ----------
     mechanism : PseudoPosteriorMechanism
-        `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`; what they hold of the
-        setting that is looked for (scale, the target of the scalar weight, the cap) is not used.
+        `LipschitzWeighted`, `CountWeighted`, `ScalarWeighted` or `Truncated`.
     df : DataFrame
         Confidential records.
     target_epsilon : float
@@ -77,15 +74,10 @@ def meet_epsilon(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
-    Returns
-    -------
-    Solution
-
     Raises
     ------
     InvalidInput
-        For a mechanism without such a setting (weights of 1, or given ones), one whose epsilon is
-        given and not searched for, or a target that is out of reach; gives what can be reached.
+        For a mechanism without such a setting, or a target that is out of reach.
 
     Examples
     --------
@@ -160,8 +152,7 @@ def _next_aim(rounds: list[tuple[float, float]], goal: float) -> float:
 
 
 class Search:
-    """Epsilon at fixed weights, or a bound, by value of the setting within its limits: each value
-    fitted once. Confidential."""
+    """Epsilon at fixed weights, or a bound, by value of the setting. Confidential."""
 
     def __init__(
         self, cost: Callable[[float], float], limits: tuple[float, float], setting: str, most: int
@@ -170,7 +161,6 @@ class Search:
         self.tried: dict[float, float] = {}
 
     def epsilon_at(self, value: float) -> float:
-        """Of a value, from its fit or from the one made before."""
         if value not in self.tried:
             self.tried[value] = self.cost(value)
         return self.tried[value]
@@ -178,7 +168,7 @@ class Search:
     def largest_within(self, target: float, tolerance: float) -> float:
         """The largest value tried whose epsilon is in (target - tolerance, target], or the largest
         below where epsilon jumps over that."""
-        before, (low, high) = len(self.tried), self.limits
+        low, high = self.limits
         if self.epsilon_at(high) <= target:
             return high
         if not 0 <= self.epsilon_at(low) <= target:
@@ -187,18 +177,18 @@ class Search:
                 f"epsilon goes from {self.epsilon_at(low):g} to {self.epsilon_at(high):g} there, "
                 f"found {target:g}; change the other options"
             )
-        narrow, halve = _SMALLEST_BRACKET * (high - low), False
+        narrow = _SMALLEST_BRACKET * (high - low)
         # What was tried for a larger target says where to begin.
         low = max(value for value, epsilon in self.tried.items() if epsilon <= target)
         high = min(value for value in self.tried if value > low)
-        while len(self.tried) - before < self.most and high - low > narrow:
+        for number in range(self.most):
             below, above = self.epsilon_at(low), self.epsilon_at(high)
-            if target - tolerance < below:
-                return low
+            if target - tolerance < below or high - low <= narrow:
+                break
             share = 0.5
-            if not halve and math.isfinite(above):  # halving alone can jump over what is in reach
+            if number % 2 == 0 and math.isfinite(above):  # halving alone jumps over what is near
                 share = (target - tolerance / 2 - below) / (above - below)
-            value, halve = low + share * (high - low), not halve
+            value = low + share * (high - low)
             low, high = (value, high) if self.epsilon_at(value) <= target else (low, value)
         if self.epsilon_at(low) > 0:
             return low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -104,8 +104,7 @@ class Mechanism(ABC):
         n_draws_released : int, optional
             Posterior draws the sets are simulated from: `n_synthetic` (the default; the sets then
             vary as the posterior does, at m times the price of one) or 1 (all sets from one draw,
-            at its price). Of a `PerturbedHistogram` its noisy histograms, 1 by default; of
-            `NoisyMarginals` and `ClippedScores` any number of sets costs what one costs.
+            at its price). Of a mechanism of noise any number of sets costs what one costs.
         seed, engine, settings, rule, on_not_converged, progress
             See `pyhybrid.fitting.session.FitOptions`. A mechanism of noise refuses all but
             `progress`: it fits no model, and takes its noise from the operating system.
@@ -114,12 +113,6 @@ class Mechanism(ABC):
             it tells: half of them without those of largest deviation, half without those that
             would have it under weights of 1; the largest loss is charged. An even number; 0 takes
             the weights as fixed, as the papers do, and the charge says so.
-
-        Returns
-        -------
-        Release
-            Of noise without `diagnostics` and `fit`: nothing is sampled that could fail to
-            converge.
 
         Raises
         ------
@@ -213,19 +206,31 @@ def refuse_options_of_chains(name: str, options: FitOptions) -> None:
 
 
 class NoiseMechanism(Mechanism):
-    """Base of the mechanisms that release noisy counts, and fit no model by chains."""
+    """Base of the mechanisms that release noisy counts, and fit no model by chains. All sets come
+    from one noisy answer, at its price."""
+
+    epsilon: float
+
+    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Mechanism:
+        return replace(self, epsilon=epsilon)  # type: ignore[type-var]
+
+    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
+        if n_draws_released not in (None, 1, m):
+            raise InvalidInput(
+                f"n_draws_released must be left out: found {n_draws_released!r}; the data are "
+                "looked at once, and any number of sets costs what one costs"
+            )
+        return 1
 
     @abstractmethod
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         """m tables and their record."""
 
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
     ) -> Release:
         refuse_options_of_chains(self.name, options)
-        made = self._made(df, m, n_draws_released, options.progress)
+        made = self._made(df, m, options.progress)
         return Release.of(made.record, made.tables, origin=self.origin(df))
 
     def release_from(self, session: FitSession, *, n_synthetic: int, **_: int) -> Release:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from pyhybrid.core.checks import (
     FloatArray,
     check_choice,
     check_count,
-    check_draws_released,
     check_positive,
 )
 from pyhybrid.core.errors import InvalidInput
@@ -39,10 +38,10 @@ _NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
 class PerturbedHistogram(NoiseMechanism):
     r"""Draw synthetic values from a histogram with Laplace(2 / epsilon) noise on its counts.
 
-    The range is cut into equal bins, or the levels of a categorical column are declared, and each
-    count gets discrete Laplace noise from OpenDP; negative counts become 0, and counts are
-    normalized to probabilities. A synthetic value is a level drawn with them, or uniform within
-    such a bin. Only the counts read the data: all that follows is post-processing.
+    The range is cut into equal bins, and each count gets discrete Laplace noise from OpenDP;
+    negative counts become 0, and counts are normalized to probabilities. A synthetic value is
+    uniform within a bin drawn with them. Only the counts read the data: all that follows is
+    post-processing. `NoisyMarginals` does so for levels.
 
     The guarantee is strict, without a sampler. n is public; type and decimals of what is released
     are declared. Under ``remove`` the sensitivity is 1 and not 2. Associations with other columns
@@ -57,15 +56,12 @@ class PerturbedHistogram(NoiseMechanism):
     n_bins : int
         Number of bins B >= 2, public; at most the numbers of so many `decimals` in range.
     epsilon : float
-        Of one noisy histogram, above 0, nats.
+        Of the noisy histogram, which all sets come from, above 0, nats.
     unit : str, optional
         Column of persons or other units: epsilon protects all rows of a unit.
     rows_per_unit : int, optional
         With `unit`: rows of a unit at most, public and given, never counted. The noise has
         `rows_per_unit` times the scale.
-    levels : tuple, optional
-        In place of `lower`, `upper` and `n_bins`: the public levels of a column of texts, logicals,
-        categories or codes, two or more.
     relation : {"replace", "remove"}
     decimals : int, optional
         Of released values, 0 to 15: 0 for whole numbers. If omitted, values are whole where `lower`
@@ -90,7 +86,6 @@ class PerturbedHistogram(NoiseMechanism):
     epsilon: float = None  # type: ignore[assignment]
     unit: str | None = None
     rows_per_unit: int | None = None
-    levels: tuple[Any, ...] | None = None
     relation: str = "replace"
     decimals: int | None = None
 
@@ -98,31 +93,32 @@ class PerturbedHistogram(NoiseMechanism):
         if not isinstance(self.column, str):
             raise InvalidInput(f"column must be the name of a column: found {self.column!r}")
         check_choice(self.relation, "relation", RELATIONS)
-        self._check_cells()
-        check_positive(self.epsilon, "epsilon")
-        check_unit_of_noise(self.unit, self.rows_per_unit)
-
-    def _check_cells(self) -> None:
-        if self.levels is not None:
-            ranged = (self.lower, self.upper, self.n_bins, self.decimals)
-            if any(setting is not None for setting in ranged):
-                raise InvalidInput(
-                    "levels must be given in place of lower, upper, n_bins and decimals"
-                )
-            object.__setattr__(self, "levels", ColumnDomain(levels=self.levels).levels)
-            return
         check_bounds(self.lower, self.upper)
         check_count(self.n_bins, "n_bins", at_least=2)
         check_decimals(self.decimals)
         if self.form_decimals is not None:
-            check_grid(self.lower, self.upper, self.n_bins, self.form_decimals)
+            self._check_grid(self.form_decimals)
+        check_positive(self.epsilon, "epsilon")
+        check_unit_of_noise(self.unit, self.rows_per_unit)
+
+    def _check_grid(self, decimals: int) -> None:
+        """Refuse ends that are no numbers of so many decimals, and bins that hold none."""
+        ends = in_steps(np.array([self.lower, self.upper]), 10.0**-decimals)
+        if (ends != np.rint(ends)).any() or np.abs(ends).max() > _LARGEST_WHOLE:
+            raise InvalidInput(
+                f"lower and upper must be numbers of {decimals} decimals (whole numbers of 0), at "
+                f"most {_LARGEST_WHOLE} steps from 0: found {self.lower:g} and {self.upper:g}"
+            )
+        if self.n_bins > ends[1] - ends[0] + 1:
+            raise InvalidInput(
+                f"n_bins must be at most the number of values of {decimals} decimals in range: "
+                f"found {self.n_bins}"
+            )
 
     @property
     def domain(self) -> ColumnDomain:
-        """The cells: levels, or bins that hold equally many numbers of the declared decimals, but
-        for one; bins of equal width of real numbers."""
-        if self.levels is not None:
-            return ColumnDomain(levels=self.levels)
+        """Bins that hold equally many numbers of the declared decimals, but for one; bins of equal
+        width of real numbers."""
         low, high, n = self.lower, self.upper, self.n_bins
         if self.form_decimals is None:
             return ColumnDomain(bins=(*(low + k * (high - low) / n for k in range(n)), high))
@@ -157,30 +153,16 @@ class PerturbedHistogram(NoiseMechanism):
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces."""
         return (self.column,)
 
-    def at_epsilon(
-        self, epsilon: float, n_draws_released: int | None, m: int
-    ) -> PerturbedHistogram:
-        """The epsilon of one histogram is a part of it."""
-        return replace(self, epsilon=epsilon / (n_draws_released or 1))
-
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism."""
-        settings = {name: value for name, value in asdict(self).items() if value is not None}
-        return {"mechanism": self.name, **settings}
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return {"mechanism": self.name, **given}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Form of the column."""
         return {self.column: self.domain.form}
 
-    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
-        return check_draws_released(1 if n_draws_released is None else n_draws_released, m)
-
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         check_columns(df, (self.column,))
         missing = df[self.column].isna().to_numpy()
         if missing.any():
@@ -191,19 +173,17 @@ class PerturbedHistogram(NoiseMechanism):
         domain, random = self.domain, streams()
         place = domain.places(df[self.column])
         check_rows_per_unit(df, self.unit, self.rows_per_unit, (self.column,))
-        shares = [self._noisy_shares(place) for _ in range(n_draws_released)]
-        tables = []
+        shares, tables = self._noisy_shares(place), []
         for number in range(m):
             rng = random.generator(f"histogram/{number + 1}")
-            cells = rng.choice(domain.n_cells, size=len(df), p=shares[number % n_draws_released])
+            cells = rng.choice(domain.n_cells, size=len(df), p=shares)
             values = domain.values(cells, rng.random(len(df)), name=self.column, index=df.index)
             tables.append(joined(df, values.to_frame()))
             if progress is not None:
                 progress("synthetic data", number + 1, m)
-        charge = self._charge(m, n_draws_released)
         record = self._record(
             df,
-            charge,
+            self._charge(m),
             random,
             settings=self.describe(),
             synthesized=(self.column,),
@@ -223,19 +203,14 @@ class PerturbedHistogram(NoiseMechanism):
         noisy = laplace_counts(place, n_categories=n, epsilon=epsilon, relation=self.relation)
         return perturbed_probabilities(noisy.value, np.zeros(n))
 
-    def _charge(self, m: int, n_draws_released: int) -> PrivacyCharge:
-        fixed, form = "levels were", "the declared levels, in a type that is no function of data."
-        if self.levels is None:
-            decimals = self.form_decimals
-            numbers = "real" if decimals is None else f"of {decimals} decimals"
-            fixed = "range and the number of bins were"
-            form = f"numbers, {numbers}: declared, and not read from the column."
+    def _charge(self, m: int) -> PrivacyCharge:
+        decimals = self.form_decimals
+        numbers = "real" if decimals is None else f"of {decimals} decimals"
         return PrivacyCharge.strict(
             mechanism=self.name,
             epsilon=self.epsilon,
             relation=self.relation,
             n_synthetic=m,
-            n_draws_released=n_draws_released,
             unit=self.unit,
             facts={
                 "columns": [self.column],
@@ -243,29 +218,10 @@ class PerturbedHistogram(NoiseMechanism):
                 "chosen": "range, bins, epsilon",
                 "refused": "values out of range",
                 "assumes": [
-                    f"The {fixed} fixed without looking at the data.",
+                    "The range and the number of bins were fixed without looking at the data.",
                     "The number of records is public.",
-                    f"Released values are {form}",
+                    f"Released values are numbers, {numbers}: declared, and not read from the "
+                    "column.",
                 ],
             },
-        )
-
-
-def check_grid(low: float, high: float, n_bins: int, decimals: int) -> None:
-    """Raise InvalidInput unless each of the bins of [low, high] holds a number of `decimals`."""
-    ends = in_steps(np.array([low, high]), 10.0**-decimals)
-    if (ends != np.rint(ends)).any():
-        raise InvalidInput(
-            f"lower and upper must be whole numbers for decimals=0, and numbers of {decimals} "
-            f"decimals for decimals={decimals}: found {low:g} and {high:g}"
-        )
-    if np.abs(ends).max() > _LARGEST_WHOLE:
-        raise InvalidInput(
-            f"lower and upper must be at most {_LARGEST_WHOLE} in size, in steps of {decimals} "
-            f"decimals: found {low:g} and {high:g}"
-        )
-    if n_bins > ends[1] - ends[0] + 1:
-        raise InvalidInput(
-            f"n_bins must be at most the number of values of {decimals} decimals from {low:g} to "
-            f"{high:g}: found {n_bins}"
         )

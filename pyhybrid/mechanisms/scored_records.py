@@ -42,30 +42,16 @@ _MOST_LEVELS = 1_000  # of a column of numbers that may be a factor
 class ScoredTable:
     """A table joined to a model for clipped scores. Confidential.
 
-    Attributes
-    ----------
-    scoring : Scoring
-        The model at the predictors of all records.
-    public : Scoring
-        The model at public rows, from which I, G, b and C come: the same, or, where predictors were
-        synthesized before, those of the synthetic table.
-    outcome : ndarray, shape (n,)
-        On the scale of the likelihood, NaN where a record has none.
-    design : Design
-        Predictors as the formula codes them.
-    unit : ndarray of int, shape (n,)
-        Unit of each record, from 0.
-    weights : ndarray, shape (n,), or None
-        Survey weights of mean 1.
-    """
+    I, G, b and C come from `public` rows: the same as those of scores, or, where predictors were
+    synthesized before, those of the synthetic table."""
 
     table: pd.DataFrame
     scoring: Scoring
     public: Scoring
-    outcome: FloatArray
+    outcome: FloatArray  # (n,), on the scale of the likelihood, NaN where a record has none
     design: Design
-    unit: npt.NDArray[np.intp]
-    weights: FloatArray | None
+    unit: npt.NDArray[np.intp]  # (n,), from 0
+    weights: FloatArray | None  # (n,), of surveys, of mean 1
 
     @property
     def sample(self) -> ScoredTable:
@@ -74,7 +60,6 @@ class ScoredTable:
 
     @property
     def n_records(self) -> int:
-        """Number of records."""
         return len(self.unit)
 
     @property
@@ -141,47 +126,30 @@ def summed_scores(scores: FloatArray, design: ScoringDesign) -> IntArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ScoredSource:
-    """A source joined to a model; what `ScoredTable` is of a data frame.
-
-    Attributes
-    ----------
-    source : Source
-    model : Model
-    sample : ScoredTable
-        Predictors of a sample of the records, without outcomes.
-    n_units : int
-        Number of records.
-    checksums : set of int
-        Of the outcomes, of all passes so far: one, unless the table changed.
-    """
+    """A source joined to a model; what `ScoredTable` is of a data frame. Each record is a unit."""
 
     source: Source
     model: Any
-    sample: ScoredTable
+    sample: ScoredTable  # predictors of a sample of the records, without outcomes
     n_units: int
-    checksums: set[int] = field(default_factory=set)
+    checksums: set[int] = field(default_factory=set)  # of outcomes: one, unless the table changed
 
     @property
     def n_records(self) -> int:
-        """Number of records, each a unit."""
         return self.n_units
 
     @property
     def public(self) -> Scoring:
-        """The model at the sample."""
         return self.sample.public
 
     @property
     def design(self) -> Design:
-        """How predictors are coded."""
         return self.sample.design
 
     def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
-        """Outcomes in each bin, in parts of one, from a pass over all records."""
         return self._summed(partial(_bins_of_batch, bin_of, n_bins), [self.design.outcome])
 
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
-        """Sum of clipped scores at theta (d,), in steps of the clip, from a pass over all."""
         columns = [self.design.outcome, *self.design.predictors]
         whole = self.design  # whose rows no worker needs
         coding = replace(whole, X=whole.X[:0], offset=whole.offset[:0], y=whole.y[:0])
@@ -207,9 +175,8 @@ def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
     days = {name for f in parsed.factors if "days" in f.calls for name in f.columns}
     days -= {name for f in parsed.factors if "days" not in f.calls for name in f.columns}
     coded = pd.concat([sample, *_beside(source, sample, days)], ignore_index=True)
-    design = read_design(formula, _with_outcome(coded, outcome), any_rank=True, one_value=True)
-    sampled = design.recoded(_with_outcome(sample, outcome))
-    scoring = model.scoring(sampled)
+    design = read_design(formula, without_outcome(coded, outcome), any_rank=True, one_value=True)
+    scoring = model.scoring(design.recoded(without_outcome(sample, outcome)))
     records = ScoredTable(
         table=sample,
         scoring=scoring,
@@ -226,11 +193,6 @@ def without_outcome(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
     """The table with zeros in the place of the outcome, so that nothing of it reaches a coding."""
     zeros = pd.Series(np.zeros(len(table)), index=table.index)
     return with_columns(table, {outcome: zeros})
-
-
-def _with_outcome(predictors: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    table: pd.DataFrame = predictors.assign(**{outcome: 0.0})
-    return table
 
 
 def _beside(source: Source, sample: pd.DataFrame, days: Collection[str]) -> list[pd.DataFrame]:

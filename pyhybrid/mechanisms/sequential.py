@@ -5,9 +5,9 @@ model and a mechanism of its own, fitted to the confidential data. A synthetic s
 and reads the synthetic y_1 where the model of y_2 has it as a predictor. Fits use random numbers of
 their own, and their charges are composed.
 
-Strict steps that read columns synthesized before them are clipped scores, all of them: their
-predictors are coded by the synthetic values. Other models are fitted to the true values of their
-predictors, whose levels, ranks and types no strict charge covers.
+Strict steps are clipped scores, all of them: their predictors are coded by synthetic values. Other
+models are fitted to the true values of their predictors, whose levels, ranks and types no strict
+charge covers, and are local.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SequentialSynthesis(Mechanism):
     mechanisms : sequence of PseudoPosteriorMechanism, or of ClippedScores
         One per column, in the order of synthesis, all of one relation. A model may read columns
         synthesized before its own; it must not read one that is synthesized later, whose true
-        values would shape what is released. A strict pseudo posterior must read neither.
+        values would shape what is released.
 
     Examples
     --------
@@ -89,33 +89,27 @@ class SequentialSynthesis(Mechanism):
 
     @property
     def relation(self) -> str:
-        """Neighboring databases of the charge: the same in all steps."""
         return self.mechanisms[0].relation
 
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta that the first local step is counted at; None if none is counted at one."""
         deltas = (step.delta_of_charge for step in self.mechanisms)
         return next((delta for delta in deltas if delta is not None), None)
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, in the order of synthesis."""
         return tuple(column for step in self.mechanisms for column in step.synthesizes)
 
     @property
     def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
         reasons = {name: why for step in self.mechanisms for name, why in step.undecided.items()}
         return {name: why for name, why in reasons.items() if name not in self.synthesizes}
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of all steps."""
         steps = [step.describe() for step in self.mechanisms]
         return {"mechanism": self.name, "steps": steps}
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Forms of all steps."""
         return {name: form for step in self.mechanisms for name, form in step.forms(df).items()}
 
     def _release(
@@ -126,10 +120,9 @@ class SequentialSynthesis(Mechanism):
             refuse_options_of_chains("clipped scores", options)
             made = release_in_sequence(scores, df, m, options.progress)
             origin = Origin(data=df, steps=[step.origin(df) for step in scores])
-            return self._joined(df, made, origin, streams(), warned=False)
+            return self._joined(df, made, origin, streams())
         random = streams(options.seed)
         steps = self._opened(df, options, random)
-        _check_kinds(steps)
         _check_order(steps)
         for mechanism, session in steps:  # before any fit
             mechanism.refuse(mechanism.opened(session), refits)
@@ -140,8 +133,7 @@ class SequentialSynthesis(Mechanism):
             made.append(mechanism.make(session, m, n_draws_released, refits, known))
             tables = made[-1].tables
         origin = Origin(data=df, steps=[step.origin(session) for step, session in steps])
-        warned = options.on_not_converged == "warn"
-        return self._joined(df, made, origin, random, warned=warned)
+        return self._joined(df, made, origin, random)
 
     def _opened(self, df: pd.DataFrame, options: FitOptions, random: Streams) -> Opened:
         """Each step with random numbers of its own: composition needs that."""
@@ -165,19 +157,13 @@ class SequentialSynthesis(Mechanism):
         made: Sequence[Made],
         origin: Origin,
         random: Streams,
-        *,
-        warned: bool,
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         parts = [step.record for step in made]
         last = next((part for part in parts if part.requested is not None), parts[-1])
         read = dict.fromkeys(column for part in parts for column in part.predictors)
         exposed = {name: reason for part in parts for name, reason in part.exposed.items()}
-        charge = compose_charges(
-            [part.charge for part in parts],
-            mechanism=self.name,
-            allow_unlike=warned,
-        )
+        charge = compose_charges([part.charge for part in parts], mechanism=self.name)
         record = ReleaseRecord(
             charge=charge,
             diagnostics=None,
@@ -205,43 +191,27 @@ def _known(
     return known
 
 
-def _check_kinds(steps: Opened) -> None:
-    """Before anything is fitted: strict charges would not be composed with local ones."""
-    strict = [mechanism.why_local(session.bound) is None for mechanism, session in steps]
-    if any(strict) and not all(strict):
-        raise InvalidInput(
-            f"charges must be of one kind: step {strict.index(True) + 1} is strict, step "
-            f"{strict.index(False) + 1} is not"
-        )
-
-
 def _check_order(steps: Opened) -> None:
-    """What a step reads keeps its true values in the release, or was synthesized before it and is
-    read by a local model."""
+    """All steps are local; what one reads keeps its true values, or was synthesized before it."""
     step_of = {
         name: place
         for place, (_, session) in enumerate(steps, start=1)
         for name in session.bound.synthesized
     }
     for place, (mechanism, session) in enumerate(steps, start=1):
-        strict = mechanism.why_local(session.bound) is None
+        if mechanism.why_local(session.bound) is None:
+            raise InvalidInput(
+                f"step {place} must not be strict: its model would be coded by true values of "
+                "others, or its charge added to local ones; take ClippedScores for all steps"
+            )
         used = [("", name) for name in session.bound.predictors]
         used += [(what, name) for what, names in mechanism.reads().items() for name in names]
         for what, name in used:
-            where = step_of.get(name, 0 if what else place)
-            if not what and where > place:
+            where = step_of.get(name)
+            own = where == place and not what
+            if where is not None and not own and (where >= place or what == "unit"):
+                verb = f"take {name!r} as {what}" if what else f"read {name!r}"
                 raise InvalidInput(
-                    f"step {place} must not read {name!r}, which is synthesized later (step "
-                    f"{where}): its true values would shape what is released; change the order"
-                )
-            if not what and where < place and strict:
-                raise InvalidInput(
-                    f"step {place} must not read {name!r}, which is synthesized in step {where}: "
-                    "it is strict and would be coded by true values; take ClippedScores for all "
-                    "steps, which are coded by synthetic ones"
-                )
-            if what and (where >= place or (where and what == "unit")):
-                raise InvalidInput(
-                    f"step {place} must not take {name!r} as {what}, which is synthesized in step "
-                    f"{where}: its true values would shape what is released"
+                    f"step {place} must not {verb}, which is synthesized in step {where}: its true "
+                    "values would shape what is released"
                 )

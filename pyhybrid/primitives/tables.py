@@ -89,7 +89,7 @@ class Price:
         share *= 1 - 2**-50  # whatever sums and products of floats round up
         return self._scaled(share, share)
 
-    def of_one_in(self, rows: int) -> Price:
+    def of_one_in(self, rows: float) -> Price:
         """Price of one row if a unit has so many: changes of its rows add in every cell."""
         return self._scaled(1 / rows, 1 / rows**2)
 

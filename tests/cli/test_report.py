@@ -15,8 +15,9 @@ def test_a_report_is_found_made_anew_and_opened(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     csv, released = tmp_path / "survey.csv", tmp_path / "out"
-    pd.DataFrame({"g": ["a", "b", "a", "c"] * 50}).to_csv(csv, index=False)
-    mechanism = ["--mechanism", "perturbed_histogram:levels=a+b+c,epsilon=1", "--formula", "g ~ 1"]
+    pd.DataFrame({"g": [0, 1, 0, 2] * 50}).to_csv(csv, index=False)
+    histogram = "perturbed_histogram:lower=0,upper=2,n_bins=3,epsilon=1"
+    mechanism = ["--mechanism", histogram, "--formula", "g ~ 1"]
     assert run("synthesize", str(csv), *mechanism, "--out", str(released))[0] == 0
     page = released / "confidential" / "report.html"
     assert run("report", str(released))[1].strip() == str(page)

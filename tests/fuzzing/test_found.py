@@ -238,7 +238,7 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "lists given": ("'x' must hold texts, logicals, categories or numbers", marginals_given_lists),
     "a column twice": ("'x' occurs more than once",
         lambda: histogram().release(pd.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["y", "x", "x"]))),
-    "whole numbers beyond floats": ("at most 9007199254740992 in size",
+    "whole numbers beyond floats": ("at most 9007199254740992 steps",
         lambda: histogram(upper=1e300)),
     **{
         f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:

@@ -144,14 +144,6 @@ def test_without_refits_a_record_that_alone_informs_a_coefficient_is_said() -> N
     assert not says(local(fit()), "nearly alone inform")
 
 
-def test_replacing_costs_twice() -> None:
-    remove, replaced = (local(fit(), "range", relation=r) for r in ("remove", "replace"))
-    assert (remove.epsilon, replaced.epsilon) == (1.4, 2.8)
-    gaussian = local(fit(), "gaussian", relation="replace")
-    assert gaussian.spent.mu == pytest.approx(2 * 0.1 * 2**0.5)
-    assert local(fit(), relation="replace").epsilon == 6.0, "of discrete outcomes, as in the papers"
-
-
 def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:
     """100 units of privacy, however many records they have."""
     refuses(r"delta must be below 1 / n = 1.0e-02", local, fit(), "gaussian", delta=0.01)

@@ -59,8 +59,9 @@ def seen_sums(monkeypatch, mechanism, table):
         return rng.normal(0, sensitivity / mu, len(sums))  # not a function of the sums
 
     monkeypatch.setattr(clipped_scores, "gaussian_sums", fixed)
-    fit = mechanism.fit(mechanism.bind(table), streams(5))
-    drawn = mechanism.replicate(mechanism.bind(table).design, fit.theta, np.random.default_rng(3))
+    bound = mechanism.bind(table)
+    fit = mechanism.fit(bound, streams(5))
+    drawn = mechanism.replicate(bound.design, fit.theta, np.random.default_rng(3))
     return seen, fit, drawn
 
 
@@ -68,8 +69,10 @@ ODD = [None, -1, 0, 10**9, 1e308, float("nan"), float("inf"), "text", "3", "yes"
        pd.Timestamp("2020-01-01"), 2.5]  # fmt: skip
 
 
-@pytest.mark.parametrize("outcome", MODELS)
-@pytest.mark.parametrize("relation", ["remove", "replace"])
+@pytest.mark.parametrize(
+    ("outcome", "relation"),
+    [*((name, "remove") for name in MODELS), ("visits", "replace"), ("asked", "replace")],
+)
 def test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity(monkeypatch, outcome, relation):
     """With the noise held fixed, everything else is equal to the last bit, whatever a cell holds:
     points, covariance, number of rounds, and the released column with its dtype."""
@@ -267,7 +270,7 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     assert np.diag(exact.covariance).max() < np.diag(fit.covariance).max()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_rare_level_moves_no_mean_far(seed):
     """Of a coefficient that 12 of 6,000 records have next to nothing is known at epsilon 1: noise
     in it, exponentiated, took means of whole sets to twice that of the data."""
@@ -434,15 +437,10 @@ def test_wrong_sequences_are_refused():
     table = chain(100)
     with pytest.raises(ph.InvalidInput, match="step 1: it must not read 'voted'"):
         ph.SequentialSynthesis(STEPS[1::-1]).release(table)
-    with pytest.raises(ph.InvalidInput, match="each column must be synthesized once"):
-        ph.SequentialSynthesis([STEPS[0], STEPS[0]]).release(table)
     gaps = ph.Poisson("visits ~ voted", missing=True)
     later = ph.ClippedScores(ph.Poisson("age ~ visits"))
     with pytest.raises(ph.InvalidInput, match="step 2: it must not read 'visits', which has miss"):
         ph.SequentialSynthesis([ph.ClippedScores(gaps), later]).release(table)
-    mixed = [STEPS[0], ph.LipschitzWeighted(ph.Poisson("visits ~ voted"))]
-    with pytest.raises(ph.InvalidInput, match="go with steps by clipped scores alone"):
-        ph.SequentialSynthesis(mixed).release(table)
 
 
 def test_discrete_noise_costs_less_than_its_margin():

@@ -10,7 +10,6 @@ from scipy import integrate, stats
 import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import ConvergenceRule
-from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
 from tests.monte_carlo import assert_near
 from tests.refusals import fails, refuses
@@ -86,23 +85,6 @@ def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry(
     assert list(dict.fromkeys(label for label in labels if ":" not in label)) == [
         "unweighted fit", "unweighted fit, more draws", "unweighted fit, again",
     ]  # fmt: skip
-
-
-def test_insisting_is_recorded_in_the_charge() -> None:
-    with pytest.warns(UserWarning, match="did not converge"):
-        release = _release(ph.Unweighted(MODEL), rule=STRICT_RULE, on_not_converged="warn")
-    assert not release.charge.converged
-    assert release.diagnostics.attempts == 2
-    assert "HAS NOT CONVERGED" in release.statement
-
-
-def test_a_session_fits_equal_weights_once() -> None:
-    session = open_session(MODEL.bind(COUNTS), seed=1, engine="embedded")
-    one = ph.Unweighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
-    two = ph.LipschitzWeighted(MODEL).release_from(session, n_synthetic=1, n_draws_released=1)
-    assert session.n_fits == 2
-    assert two.fit is not None
-    assert one.fit.draws is session.unweighted().draws
 
 
 @pytest.mark.parametrize(("make", "message"), [

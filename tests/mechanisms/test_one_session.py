@@ -93,18 +93,6 @@ def test_all_draws_can_be_released_once_and_other_settings_do_not_count(draws: l
     assert released(session, weighted)[0].equals(released(other, weighted)[0])
 
 
-def test_equal_mechanisms_of_a_comparison_differ() -> None:
-    """And what is released from its session afterwards."""
-    same = {"one": ph.Unweighted(MODEL), "two": ph.Unweighted(MODEL)}
-    found = ph.compare(same, counts(), n_synthetic=1, seed=1, **OPTIONS)
-    tables = [found.releases[name].synthetic[0] for name in same]
-    tables += released(found.session, m=1)
-    assert len({tuple(table["y"]) for table in tables}) == 3
-    expected = opened()
-    for table in tables:
-        assert table.equals(released(expected, m=1)[0])
-
-
 def test_draws_are_chosen_among_the_others() -> None:
     session = opened()
     fit = session.unweighted()

@@ -108,25 +108,22 @@ def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
     assert abs(stats.spearmanr(np.arange(drawn.size), drawn).statistic) < 5 / np.sqrt(drawn.size)
 
 
-def test_sets_share_one_histogram_or_have_one_each() -> None:
-    """At epsilon 0.01 a histogram of 2 records is noise: sets agree only if they share it."""
+def test_sets_share_one_histogram() -> None:
+    """At epsilon 0.001 a histogram of 200 records is noise: sets agree only if they share it."""
     df = pd.DataFrame({"age": [1] * 200})
     tiny = mechanism(n_bins=2, epsilon=1e-3)
     one = [tiny.release(df, n_synthetic=6) for _ in range(8)]
     spread = [np.ptp([(t["age"] < 50).mean() for t in r.synthetic]) for r in one]
     assert max(spread) < 0.3
-    each = tiny.release(df, n_synthetic=30, n_draws_released=30)
-    assert np.ptp([(t["age"] < 50).mean() for t in each.synthetic]) > 0.5
+    among = [(r.synthetic[0]["age"] < 50).mean() for r in one]
+    assert np.ptp(among) > 0.5, "the control: of several"
 
 
-def test_the_charge_is_strict_and_counts_histograms(table: pd.DataFrame) -> None:
+def test_the_charge_is_strict_and_of_one_histogram(table: pd.DataFrame) -> None:
     one = mechanism(epsilon=0.35).release(table, n_synthetic=3).charge
     assert (one.epsilon, one.kind, one.relation) == (0.35, "strict", "replace")
     assert (one.n_synthetic, one.n_draws_released, one.n_draws) == (3, 1, None)
-    each = mechanism(epsilon=0.35).release(table, n_synthetic=3, n_draws_released=3).charge
-    assert each.epsilon == 1.05
-    for charge in (one, each):
-        assert "Columns other than age, if" in " ".join(not_covered(charge))
+    assert "Columns other than age, if" in " ".join(not_covered(one))
 
 
 @pytest.fixture
@@ -148,8 +145,6 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> N
     assert len(answers) == 1
     assert answers[0].scale == 4
     assert answers[0].charge.relation == "replace"
-    mechanism(epsilon=0.5).release(df, n_synthetic=4, n_draws_released=4)
-    assert len(answers) == 5
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -162,7 +157,7 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> N
     ({"upper": float("inf")}, "upper must be a finite number"),
     ({"epsilon": 0}, "epsilon must be above 0"), ({"epsilon": -1}, "epsilon must be above 0"),
     ({"epsilon": None}, "epsilon must be a finite number"),
-    ({"upper": 100.5, "decimals": 0}, "lower and upper must be whole numbers for decimals=0"),
+    ({"upper": 100.5, "decimals": 0}, "numbers of 0 decimals"),
     ({"n_bins": 102, "decimals": 0}, "n_bins must be at most the number of values"),
     ({"decimals": 16}, "decimals must be at most 15"),
 ])  # fmt: skip
@@ -188,7 +183,7 @@ def test_what_is_outside_and_a_seed_are_refused_without_a_value(table: pd.DataFr
     table.loc["row 41", "income"] = 7919.25
     refuses("row 'row 41' does not", mechanism("income").release, table, hidden=["7919"])
     refuses("noise from OpenDP cannot be seeded", mechanism().release, table, seed=1)
-    with pytest.raises(InvalidInput, match="n_draws_released must be 1 or n_synthetic = 3"):
+    with pytest.raises(InvalidInput, match="n_draws_released must be left out: found 2"):
         mechanism().release(table, n_synthetic=3, n_draws_released=2)
 
 
@@ -215,33 +210,6 @@ def test_noise_for_a_person_is_scaled_by_the_rows_that_a_person_can_have(
         ph.PerturbedHistogram(**given, unit="person", rows_per_unit=2).release(frame)
     for wrong in ({"unit": "person"}, {"rows_per_unit": 3}):
         refuses("must be given together", ph.PerturbedHistogram, **given, **wrong)
-
-
-@pytest.mark.parametrize("values", [
-    pd.Series(["b", "a", "c", "a"] * 50),
-    pd.Series(pd.Categorical(["b", "a", "c", "a"] * 50, categories=["c", "b", "a"])),
-    pd.Series([2, 1, 3, 1] * 50),
-])  # fmt: skip
-def test_levels_come_back_in_their_shares_and_declared_form(values: pd.Series) -> None:
-    levels = (1, 2, 3) if values.dtype == "int64" else ("a", "b", "c")
-    own = ph.PerturbedHistogram(column="v", levels=levels, epsilon=1e4)
-    release = own.release(pd.DataFrame({"v": values}), n_synthetic=20)
-    pooled = pd.concat([each["v"] for each in release.synthetic])
-    form = "int64" if values.dtype == "int64" else pd.CategoricalDtype(["a", "b", "c"])
-    assert release.synthetic[0]["v"].dtype == form
-    found = pooled.value_counts(normalize=True)[list(levels)].to_numpy()
-    assert np.abs(found - [0.5, 0.25, 0.25]).max() < 5 * 0.5 / np.sqrt(4000)
-    assert "levels were fixed" in release.statement
-
-
-def test_levels_are_declared_and_nothing_else_is_drawn() -> None:
-    own = ph.PerturbedHistogram(column="v", levels=("a", "b", "never"), epsilon=0.1)
-    frame = pd.DataFrame({"v": ["a", "b"] * 20})
-    with pytest.raises(InvalidInput, match="must lie in its domain: row 40 does not"):
-        own.release(pd.concat([frame, pd.DataFrame({"v": ["other"]})], ignore_index=True))
-    refuses("must not be missing", own.release, pd.DataFrame({"v": ["a", None]}))
-    with pytest.raises(InvalidInput, match="in place of lower"):
-        ph.PerturbedHistogram(column="v", levels=("a", "b"), lower=0, upper=1, epsilon=1)
 
 
 def test_leaving_a_record_out_takes_half_the_noise_of_replacing_it() -> None:

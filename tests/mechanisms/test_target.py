@@ -119,15 +119,6 @@ def test_what_refits_add_is_in_the_target() -> None:
     assert held.charge.epsilon < found.epsilon, "the control: at fixed weights it costs less"
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"target_epsilon": 0}, "target_epsilon must be above 0"),
-    ({"n_draws_released": 0}, "n_draws_released"),
-])  # fmt: skip
-def test_bad_arguments_are_named(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        ph.mechanisms.meet_epsilon(PAPERS, MIXTURE, **{"target_epsilon": 5, **FITS, **options})
-
-
 def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
     counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
     common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--epsilon")

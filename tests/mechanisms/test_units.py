@@ -149,10 +149,3 @@ def test_unlike_units_do_not_meet() -> None:
     refuses("one kind, relation and unit", compose, charges)
     refuses("must agree in unit", compose_charges, charges, mechanism="both")
     assert compose_charges([charges[1]] * 2, mechanism="both").unit == "person"
-
-
-def test_a_unit_that_a_step_synthesizes_is_refused() -> None:
-    table = people().assign(person=np.arange(60) // 3)
-    steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1"), unit="person") for c in ("y", "person")]
-    with pytest.raises(InvalidInput, match="must not take 'person' as unit"):
-        ph.SequentialSynthesis(steps).release(table, **OPTIONS)

@@ -144,13 +144,6 @@ def test_what_breaks_the_posterior_takes_strictness_away(
     says = "must be strict, remove: found asymptotic local"
     refuses(says, release.save, tmp_path / "out", ledger=ledger, report=False)
     assert not (tmp_path / "out").exists()
-    model = replace(MODEL, formula="y ~ 1", prior="normal")
-    other = ph.Unweighted(ph.Poisson("x ~ 1"))
-    alone = ph.Censored(other.model, epsilon=6, check_modes=False, inner=other)
-    steps = [replace(STRICT, model=model, inner=ph.Unweighted(model)), alone]
-    if what == "a lesser mode":
-        both = ph.SequentialSynthesis(steps[::-1])
-        refuses("must be of one kind", both.release, people(), **OPTIONS)
 
 
 def test_a_strict_ledger_takes_what_converged_alone(tmp_path: Path) -> None:

@@ -109,7 +109,6 @@ STRICT: dict[str, tuple[str, Callable[[pd.DataFrame], ph.Release]]] = {
     "histogram whole": ("numbers", histogram(lower=0, upper=20, n_bins=7)),
     "histogram tenths": ("numbers", histogram(lower=0, upper=20, n_bins=7, decimals=1)),
     "histogram reals": ("numbers", histogram(lower=0, upper=20.5, n_bins=7)),
-    "histogram texts": ("texts", histogram(levels=("a", "b"))),
     "censored counts": ("whole", censored(POISSON)),
     "censored amounts": ("numbers", censored(AMOUNTS)),
     "censored levels": ("texts", censored(ph.Bernoulli("y ~ x", levels=("a", "b")))),
@@ -172,20 +171,16 @@ CELLS = {"whole": "4", "one empty": "", "one 3.5": "3.5", "one 3.0": "3.0", "one
 
 
 @pytest.mark.parametrize(("how", "cells"), [
-    (("--formula", "y ~ x", "--mechanism", "noisy_marginals:epsilon=50,domain=FOLDER/d.json"),
-     list(CELLS)),
     (("--formula", "y ~ 1", "--mechanism",
       "perturbed_histogram:epsilon=50,lower=0,upper=20,n_bins=7"),
      ["whole", "one 3.5", "one 3.0"]),
     (("--types", "FOLDER/types.json", "--keep", "x", "--epsilon", "50", "--delta", "0"),
      list(CELLS)),
-], ids=["marginals", "histogram", "table"])  # fmt: skip
+], ids=["histogram", "table"])  # fmt: skip
 def test_the_public_folder_has_one_form(
     how: tuple[str, ...], cells: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Schema, metadata and cells of the file: one cell of the data changes none."""
-    domain = {"y": {"bins": BINS, "missing": True}}
-    (tmp_path / "d.json").write_text(json.dumps(domain))
     (tmp_path / "types.json").write_text(json.dumps({"y": TYPES["y"].as_dict()}))
     found = {}
     for which in cells:

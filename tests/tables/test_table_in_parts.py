@@ -93,8 +93,8 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
     for one, other in zip(*asked, strict=True):
         np.testing.assert_array_equal(one, other)
     assert estimate.domain == frame.domain
-    for column, effects in frame.effects[0].items():
-        np.testing.assert_allclose(estimate.effects[0][column], effects, rtol=1e-9, atol=1e-9)
+    for column, effects in frame.effects.items():
+        np.testing.assert_allclose(estimate.effects[column], effects, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("m", [1, 3])

@@ -120,8 +120,7 @@ class Calibration:
                 raise InvalidInput(
                     f"column {column!r} must have the levels of the calibration, {len(known)} in "
                     f"its order: found {len(levels.get(column, []))}, others or in another order; "
-                    "leave such rows or the predictor out, or make it categorical with those of "
-                    "the file calibration.json"
+                    "make it categorical with those of the file calibration.json"
                 )
         if bound.design_columns != self.columns:
             raise InvalidInput(
@@ -188,24 +187,8 @@ class Calibration:
             (aside / "calibration.json").write_text(text, encoding="utf-8")
 
     @staticmethod
-    def load(
-        folder: str | os.PathLike[str],
-        *,
-        holds_no_released_record: bool | None = None,
-    ) -> Calibration:
-        """Read a calibration.
-
-        Parameters
-        ----------
-        folder : str or path
-        holds_no_released_record : bool, optional
-            The owner's confirmation, see `calibrate`, in place of the stored one.
-
-        Raises
-        ------
-        InvalidInput
-            If it is damaged.
-        """
+    def load(folder: str | os.PathLike[str]) -> Calibration:
+        """Read a calibration; raises InvalidInput if it is damaged."""
         with whole_only(folder, "calibration"):
             text = (Path(folder) / "calibration.json").read_text(encoding="utf-8")
             content = json.loads(text)
@@ -220,7 +203,7 @@ class Calibration:
                 check_finite(content[name], name)
             check_positive(content["cap"], "cap")
             check_choice(content["relation"], "relation", RELATIONS)
-            calibration = Calibration(
+            return Calibration(
                 model=described_model(content["model"]),
                 draws=_read_draws(content["draws"], content["provenance"]),
                 levels={name: list(levels) for name, levels in content["levels"].items()},
@@ -230,10 +213,6 @@ class Calibration:
                 holds_no_released_record=check_flag(word, "holds_no_released_record"),
                 **{name: content[name] for name in _NUMBERS},
             )
-        if holds_no_released_record is None:
-            return calibration
-        check_flag(holds_no_released_record, "holds_no_released_record")
-        return replace(calibration, holds_no_released_record=holds_no_released_record)
 
 
 @bar_in_notebooks
@@ -260,10 +239,9 @@ def calibrate(
     model : Model
         A built-in model without data-dependent transforms.
     reference_data : DataFrame or Release
-        Historical or public records, not those to be released, as must be confirmed
-        (`holds_no_released_record`). They are not protected by releases of the new database. Or a
-        strict release, as by `pyhybrid.ClippedScores`, whose first synthetic set is public; of the
-        same records, its charge and that of the censored release add.
+        Historical or public records, not those to be released, and not protected by releases of
+        these. Or a strict release, as by `pyhybrid.ClippedScores`, whose first synthetic set is
+        public; of the same records, its charge and that of the censored release add.
     epsilon, cap : float
         Of one released draw, or M itself; exactly one. See `pyhybrid.Censored`.
     relation : {"remove", "replace"}
@@ -288,7 +266,6 @@ def calibrate(
     **options
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
-
     """
     if not hasattr(model, "bind"):
         kind = type(model).__name__
@@ -319,8 +296,7 @@ def calibrate(
         # A term less its center has either sign, whatever the outcome.
         signs = centered or bound.density_above_one
         cap = bound_of_epsilon(epsilon, relation=relation, density_above_one=signs)
-    if scale is None and shift is None and centered:
-        scale, shift = 0.0, 1.0
+    usual = (0.0, 1.0) if centered and scale is None and shift is None else (1.0, 0.0)
     session = open_session(bound, **options)
     fit = session.unweighted()
     kept = _thinned(fit.draws, bound, check_count(n_draws, "n_draws"))
@@ -334,8 +310,8 @@ def calibrate(
         draws=kept,
         lowest=float(finite.min()),
         highest=float(finite.max()),
-        scale=check_finite(1.0 if scale is None else scale, "scale"),
-        shift=check_finite(0.0 if shift is None else shift, "shift"),
+        scale=check_finite(usual[0] if scale is None else scale, "scale"),
+        shift=check_finite(usual[1] if shift is None else shift, "shift"),
         cap=check_positive(cap, "cap"),
         relation=relation,
         censored=0.0,

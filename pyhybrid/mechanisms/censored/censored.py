@@ -21,7 +21,7 @@ from pyhybrid.core.errors import InvalidInput, NotConverged
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import UNCONFIRMED, facts_of_fit, why_local
+from pyhybrid.mechanisms.accounting import UNCONFIRMED, facts_of_fit, why_local
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
@@ -54,15 +54,12 @@ class Censored(CappedMechanism):
     Removing one record changes the log posterior density by at most 2 M, for any n. With a
     **center** theta_ref, c_i is log p(x_i | theta_ref): clipping starts where a term has moved by
     M, and a strict epsilon of 1 leaves most data nearly as they were. Without one, c_i = 0 is the
-    censoring of [C25], which clips terms by their size. A calibration of this version holds a
-    center; without a calibration a public one can be given.
+    censoring of [C25], which clips terms by their size.
 
     The charge is strict if each weight is a function of its own record: with `Unweighted` inside,
-    or with a frozen `Calibration` of other records, as its owner must confirm. Weights from the
-    same database depend weakly on all records; the charge then says so and stays local. It is
-    local, too, if the calibration was made from the records released (more of them coincide than
-    chance explains, or nobody confirmed that it was not), if the chains did not converge and the
-    release was made anyway, and if other modes were found: a strict ledger then refuses it.
+    or with a frozen `Calibration` of other records, as its owner must confirm. It is local if
+    weights come from the same database, on which they all depend weakly, if the chains did not
+    converge and the release was made anyway, and if other modes were found.
 
     Parameters
     ----------
@@ -84,16 +81,12 @@ class Censored(CappedMechanism):
         "exact": from the posterior on a grid of parameters, by OpenDP's exponential mechanism: no
         chains, no seed. For an intercept alone (Poisson, NegativeBinomial, NormalRegression, under
         the published prior) and Beta. "auto" does so where there is a center, record by record.
-        Chains start at a rough fit; the charge states that they approximate the posterior that it
-        holds for, and whether their number was fixed in advance (`max_draws` of `settings` equal to
-        `draws`).
     grid : mapping, optional
         ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
         at the data; if omitted, the calibration's region, or a wide grid of the model's.
     check_modes : bool, default True
-        Look for other modes with short chains from dispersed starts; their number is in the
-        release's diagnostics. Warns of modes whose log density is lower by less than 30 nats;
-        NotConverged if one is higher, or if no such chain finds the fit.
+        Look for other modes with short chains from dispersed starts. Warns of modes whose log
+        density is lower by less than 30 nats; NotConverged if one is higher.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`; the model
     may be left to the calibration.
@@ -119,10 +112,10 @@ class Censored(CappedMechanism):
 
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
+            kind = type(self.calibration).__name__
             raise InvalidInput(
                 "calibration must be one of ph.calibrate or ph.mechanisms.Calibration.load(folder)"
-                ": found "
-                f"{type(self.calibration).__name__}"
+                f": found {kind}"
             )
         if self.model is None and self.calibration is not None:
             object.__setattr__(self, "model", self.calibration.model)
@@ -144,15 +137,13 @@ class Censored(CappedMechanism):
             raise InvalidInput("a grid goes with exact sampling: give no sampling='chains'")
 
     def _check_calibration(self, calibration: Calibration) -> None:
-        if self.unit is not None:
+        others = ("unit", "inner", "cap", "epsilon", "design")
+        given = [name for name in others if getattr(self, name) is not None]
+        if given:
             raise InvalidInput(
-                "a calibration holds weights of single records: give no unit, or weights of 1 "
-                "(inner=Unweighted(model, unit=...)) in its place"
+                "a calibration holds weights and cap, of single records: give no "
+                f"{' or '.join(given)}"
             )
-        if self.inner is not None or self.cap is not None or self.epsilon is not None:
-            raise InvalidInput("a calibration holds weights and cap: give no inner, cap or epsilon")
-        if self.design is not None:
-            raise InvalidInput("a calibration has no survey weights: give no design, or an inner")
         if self.model != calibration.model or self.relation != calibration.relation:
             raise InvalidInput(
                 f"calibration must be for this model and relation: it is for {calibration.model} "
@@ -160,7 +151,6 @@ class Censored(CappedMechanism):
             )
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with those of the inner mechanism or of the calibration."""
         settings = super().describe()
         calibration = settings.pop("calibration")
         for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
@@ -173,19 +163,16 @@ class Censored(CappedMechanism):
         return {**settings, "calibration": calibration.describe()}
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Weights of the inner mechanism, or from the calibration record by record, shape (n,)."""
         if self.calibration is not None:
             return self.calibration.weights(session.bound)
         return self._inner().final_weights(session)
 
     def bind(self, df: pd.DataFrame) -> BoundModel:
-        """The model joined to `df`, whose outcome is read in its declared form."""
         bound = super().bind(df)
         check_one_block(bound)
         return bound
 
     def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Censored:
-        """The epsilon of one draw is a part of it."""
         if self.calibration is not None:
             raise InvalidInput(
                 "target_epsilon cannot be met by a calibration, which holds the cap: calibrate "
@@ -221,12 +208,12 @@ class Censored(CappedMechanism):
                 )
                 if not gap > 0:
                     message += (
-                        ": the fit may have missed the main mode; raise epsilon, give more "
-                        "warm-up, or on_not_converged='warn' to release anyway"
+                        ": the fit may have missed the main mode; raise epsilon, or give more "
+                        "warm-up"
                     )
+                    problems = (*problems, message)
                     if session.on_not_converged == "raise":
                         raise NotConverged(message)
-                    problems = (*problems, message)
                 warnings.warn(message, stacklevel=2)
             seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
             fit = replace(fit, diagnostics=seen)
@@ -243,7 +230,6 @@ class Censored(CappedMechanism):
         return given_center(self.center)  # type: ignore[arg-type]
 
     def why_local(self, bound: BoundModel) -> str | None:
-        """What a strict release of `bound` lacks, as far as can be told before a fit."""
         if not self.record_indexed:
             return "weights of single records: a calibration"
         if (reason := why_local(bound)) is not None:
@@ -332,7 +318,6 @@ class Censored(CappedMechanism):
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
-        """None: the cap is charged, strict or not."""
         return None
 
     def refuse(self, session: FitSession, refits: int) -> None:
@@ -359,11 +344,11 @@ class Censored(CappedMechanism):
 
     def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
         """Form and grid of exact sampling; None for chains."""
-        form, center, unit = bound.grid_form, self.theta_ref, self.unit
+        form, center = bound.grid_form, self.theta_ref
         wanted = self.sampling == "exact" or self.grid is not None
-        if self.sampling == "chains" or (not wanted and (center is None or unit is not None)):
+        if self.sampling == "chains" or (not wanted and center is None):
             return None
-        if form is None or unit is not None:
+        if form is None or self.unit is not None:
             if not wanted:
                 return None
             raise InvalidInput(
@@ -371,11 +356,8 @@ class Censored(CappedMechanism):
                 "and single records: take sampling='chains' for "
                 f"{self.model.name}"
             )
-        if self.grid is None and center is not None:
-            within = center.grid(form)
-            if within is not None:
-                return form, within
-        return form, ParameterGrid.of(form, self.grid)
+        within = None if self.grid is not None or center is None else center.grid(form)
+        return form, within or ParameterGrid.of(form, self.grid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,10 +393,8 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
     elsewhere = chains_elsewhere(bound.monitored(fit.draws), bound.monitored(draws))
     gap = float("nan")
     if elsewhere.any():
-        place = np.flatnonzero(np.repeat(elsewhere, _DRAWS))
-        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws)) - _log_lik(
-            session, fit, draws, place
-        )
+        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws))
+        gap -= _log_lik(session, fit, draws, np.flatnonzero(np.repeat(elsewhere, _DRAWS)))
     return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
 
 
@@ -441,12 +421,11 @@ def _log_lik(
         np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
     ]
     cap, log_lik = fit.cap, session.bound.log_lik(draws).at(chosen)
-    below, above, center = (
-        (np.inf, np.inf, None) if cap is None else (cap.below, cap.above, cap.reference)
-    )
+    assert cap is not None
+    below, above, center = cap.below, cap.above, cap.reference
     if session.units is None:
         excess, beyond = None, np.zeros(chosen.size)
-        if cap is not None and cap.frozen is not None:
+        if cap.frozen is not None:
             assert isinstance(session.bound, BoundRegression)
             frozen = session.bound.frozen_log_lik(cap.frozen, draws).at(chosen)
             excess, beyond = cap.excess(frozen), cap.beyond(frozen)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -53,10 +53,9 @@ class ColumnDomain:
     bins : sequence of float
         Ascending edges, at least two. Bins are closed on the left, the last one on both sides.
     step : float, optional
-        Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds.
-        If omitted, they are whole where all edges and levels are, and real numbers otherwise,
-        whatever the dtype of the data. Values between two steps are rounded before they are
-        counted.
+        Numbers drawn within a bin are multiples of it: 0.01, or 100 for amounts given in hundreds;
+        values between two are rounded before they are counted. If omitted, they are whole where all
+        edges and levels are, and real numbers otherwise.
     missing : bool, default False
         Missing values are a cell of their own. Otherwise they are refused.
     ordered : bool, default False
@@ -140,11 +139,9 @@ class ColumnDomain:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types; what is not given is left out."""
-        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        shown = {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
         shown["dates"] = None if self.dates is None else self.dates.as_dict()
-        empty = (name for name, v in shown.items() if isinstance(v, list) and not v)
-        absent = {*empty, *(name for name, v in shown.items() if v is None or v is False)}
-        return {name: v for name, v in shown.items() if name not in absent}
+        return {k: v for k, v in shown.items() if v is not None and v is not False and v != []}
 
     @classmethod
     def from_dict(cls, fields: Any) -> ColumnDomain:
@@ -170,7 +167,7 @@ class ColumnDomain:
         return ColumnCells(
             column=name,
             n_cells=n_cells,
-            cut=partial(_merged, self, starts),
+            cut=partial(self._merged_cells_of, starts),
             missing=n_cells - 1 if self.missing else None,
             changes_near=self._changes_near if self.bins and self.dates is None else None,
         )
@@ -208,8 +205,7 @@ class ColumnDomain:
                 )
             raise InvalidInput(
                 f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
-                "of the guarantee, so declare all that can occur, in its domain or type, or change "
-                "such values by a rule that does not look at the others"
+                "of the guarantee: declare all that can occur, in its domain or type"
             )
         return place
 
@@ -234,6 +230,10 @@ class ColumnDomain:
         for cell, level in enumerate(levels):
             place[y == level] = cell
         return place.astype(np.int64)
+
+    def _merged_cells_of(self, starts: IntArray | None, present: pd.Series) -> IntArray:
+        cells = self.cells_of(present)
+        return cells if starts is None else np.searchsorted(starts, cells, side="right") - 1
 
     def _on_step(self, numbers: Any) -> FloatArray:
         y, step = np.asarray(numbers, dtype=np.float64), self.released_step
@@ -310,14 +310,6 @@ class ColumnDomain:
         return drawn
 
 
-def _merged(domain: ColumnDomain, starts: IntArray | None, present: pd.Series) -> IntArray:
-    """Merged cell of each value, -1 for none."""
-    cells = domain.cells_of(present)
-    if starts is None:
-        return cells
-    return np.where(cells < 0, -1, np.searchsorted(starts, cells, side="right") - 1)
-
-
 def _ranks(n: int) -> FloatArray:
     return np.linspace(0, 1, n) if n > 1 else np.full(n, 0.5)
 
@@ -375,11 +367,6 @@ class Predictor:
         shape = (n, positions.size)
         cells = sparse.csr_array((whole, places, np.arange(n + 1)), shape=shape)
         return cls(cells=cells, positions=positions, synthesized=synthesized)
-
-    @classmethod
-    def intercept(cls, n: int) -> Predictor:
-        """One cell that all n records are in: for a column without predictors."""
-        return cls.of_cells(np.zeros(n, np.int64), np.full(1, np.nan))
 
     @classmethod
     def of_public(cls, values: pd.Series, domain: ColumnDomain | None = None) -> Predictor:

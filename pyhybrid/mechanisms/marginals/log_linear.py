@@ -47,7 +47,6 @@ MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
 _ITERATIONS, _LARGE = (40, 10), 800  # fewer where there are more effects than _LARGE
 _ROWS, _WORK = (1000, 8000), 5e9  # of the Fisher information; rows times squared effects, at most
-_DENSE_GAIN, _MOST_PAIRS = 16, 2**24  # of dense products beside sums over pairs that are not 0
 _SD_OF_INTERCEPT, _SCALES, _START, _SCALE = 5.0, (0.01, 3.0), 0.3, 0.5  # of tau: ends, start, prior
 _CLOSE, _LEAST = 0.03, 1e-3  # of a step; variance of a cell
 _SWEEPS = ((30, 5), (5, 1))  # of the sampler: before, and for each draw
@@ -172,44 +171,26 @@ def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
 class _Sample:
     """Rows that Fisher information is summed over, each `times` (R,), after a column of ones."""
 
-    def __init__(self, cells: sparse.csr_array, times: FloatArray, n_outcomes: int) -> None:
+    def __init__(self, cells: sparse.csr_array, times: FloatArray) -> None:
         self.cells, self.times = cells, times
-        self.design = np.hstack([np.ones((cells.shape[0], 1)), np.asarray(cells.todense())])
-        self.pairs = _pairs(self.design, n_outcomes)
+        design = np.hstack([np.ones((cells.shape[0], 1)), cells.toarray()])
+        sparse_design = sparse.csr_array(design)
+        products = [sparse_design.multiply(column[:, None]).tocsr() for column in design.T]
+        for product in products:
+            product.eliminate_zeros()
+        self.pairs = sparse.csr_array(
+            sparse.hstack(products).T
+        )  # (B^2, R), of all pairs of columns
 
     def covariance(self, effects: FloatArray) -> FloatArray:
         """Of sums over rows of 1{y = k} times columns of the design, shape (K, B, K, B)."""
-        p, design = probabilities(effects, self.cells), self.design
-        root, shape = np.sqrt(self.times)[:, None] * p, (p.shape[1], design.shape[1])
-        if self.pairs is None:
-            products = (root[:, :, None] * design[:, None, :]).reshape(p.shape[0], -1)
-            covariances = (products.T @ products).reshape(
-                *shape, *shape
-            )  # of one matrix: half the work
-        else:
-            outcomes = (root[:, :, None] * root[:, None, :]).reshape(p.shape[0], -1)
-            both = (self.pairs.T @ outcomes).reshape(*shape[1:] * 2, *shape[:1] * 2)
-            covariances = both.transpose(2, 0, 3, 1).copy()
-        np.negative(covariances, out=covariances)
-        for k in range(shape[0]):
-            covariances[k, :, k] += design.T @ ((self.times * p[:, k])[:, None] * design)
-        return np.asarray(covariances)
-
-
-def _pairs(design: FloatArray, n_outcomes: int) -> sparse.csr_array | None:
-    """Products of all pairs of columns of a row of `design` (R, B), shape (R, B^2), where so few
-    are not 0 that sums over them take less time than those of dense products, or None."""
-    rows = sparse.csr_array(design)
-    held, width = np.diff(rows.indptr), design.shape[1]
-    ends = np.concatenate([[0], np.cumsum(held**2)])
-    if ends[-1] * _DENSE_GAIN > design.size * width or held.size * n_outcomes**2 > _MOST_PAIRS:
-        return None
-    left = np.repeat(np.arange(rows.nnz), np.repeat(held, held))
-    place = np.arange(ends[-1]) - np.repeat(ends[:-1], held**2)
-    right = np.repeat(rows.indptr[:-1], held**2) + place % np.repeat(held, held**2)
-    columns = rows.indices[left].astype(np.int64) * width + rows.indices[right]
-    products = rows.data[left] * rows.data[right]
-    return sparse.csr_array((products, columns, ends), shape=(held.size, width**2))
+        p, width = probabilities(effects, self.cells), 1 + self.cells.shape[1]
+        n_outcomes = p.shape[1]
+        covariances = np.empty((n_outcomes, width, n_outcomes, width))
+        for k, alone in enumerate(np.eye(n_outcomes)):
+            weights = (self.times * p[:, k])[:, None] * (alone - p)
+            covariances[k] = (self.pairs @ weights).reshape(width, width, -1).transpose(0, 2, 1)
+        return covariances
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -308,27 +289,15 @@ class LogLinear:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tables(Likelihood):
-    """Of noisy tables with each predictor.
+    """Of noisy tables with each predictor, side by side."""
 
-    Attributes
-    ----------
-    noisy, stddev : ndarray, shape (K, L)
-        Tables side by side, in records, and the noise of each cell.
-    rows : Rows
-        Of the predictors, which stand for n records.
-    rng : Generator
-        If there are many rows, the Fisher information is computed from some of them.
-    synthesized : sequence of bool, length J
-        Predictors whose numbers of records are uncertain, too.
-    """
-
-    noisy: FloatArray
-    stddev: FloatArray
-    rows: Rows
+    noisy: FloatArray  # (K, L)
+    stddev: FloatArray  # (K, L)
+    rows: Rows  # of the predictors, which stand for n records
     n: float
     prior: Prior
-    rng: np.random.Generator
-    synthesized: Sequence[bool] = ()
+    rng: np.random.Generator  # of many rows some are taken, for the Fisher information
+    synthesized: Sequence[bool] = ()  # predictors whose numbers of records are uncertain, too
 
     def fit(self) -> LogLinear:
         """Mode and curvature of the posterior of effects."""
@@ -356,13 +325,12 @@ class Tables(Likelihood):
     @functools.cached_property
     def some(self) -> _Sample:
         """Rows for the Fisher information."""
-        n_outcomes, n_cells = self.noisy.shape
-        most = int(np.clip(_WORK / (n_outcomes * (1 + n_cells)) ** 2, *_ROWS))
+        most = int(np.clip(_WORK / (self.noisy.size + len(self.noisy)) ** 2, *_ROWS))
         cells, times = self.rows.cells, self.times
         if times.size > most:
             some = self.rng.choice(times.size, most, p=times / self.n)
             cells, times = cells[some], np.full(most, self.n / most)
-        return _Sample(cells, times, n_outcomes)
+        return _Sample(cells, times)
 
     def start(self) -> FloatArray:
         """Intercepts from the noisy shares of the outcome, and no effects."""
@@ -372,7 +340,6 @@ class Tables(Likelihood):
         return effects
 
     def mean(self, effects: FloatArray) -> FloatArray:
-        """mu, shape (K, L)."""
         p = probabilities(effects, self.rows.cells)
         return np.asarray((self.rows.cells.T @ (self.times[:, None] * p)).T)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import (
@@ -36,23 +35,12 @@ of noise, summed over tables, is then least."""
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurement:
-    """Noisy counts of a clique.
+    """Records in each cell of a column (rows) and of its predictor, with noise."""
 
-    Attributes
-    ----------
-    noisy : ndarray, shape (K, L)
-        Records in each cell of the column (rows) and of its predictor, with noise.
-    clique : (str, str)
-    stddev : ndarray, shape (K, L)
-        Of the noise of each cell.
-    query : ndarray, shape (m, K), optional
-        Of a column alone: `noisy` (m, 1) are these sums of its cells; the cells if omitted.
-    """
-
-    noisy: FloatArray
+    noisy: FloatArray  # (K, L)
     clique: Clique
-    stddev: FloatArray
-    query: FloatArray | None = None
+    stddev: FloatArray  # (K, L), of the noise of each cell
+    query: FloatArray | None = None  # (m, K), of a column alone: `noisy` (m, 1) are these sums
 
     def combined(self, other: Measurement) -> Measurement:
         """Both measurements of one table, each by its precision."""
@@ -77,16 +65,10 @@ class Records:
     n: int
     places: Mapping[str, IntArray] = field(default_factory=dict)
 
-    def of(self, df: pd.DataFrame) -> Records:
-        """Those of a table. Confidential."""
-        return replace(
-            self, places={name: domain.places(df[name]) for name, domain in self.domain.items()}
-        )
-
     def predictor(self, name: str) -> Predictor:
         """A public predictor, a column with cells, or none."""
         if name == NO_PREDICTOR:
-            return Predictor.intercept(self.n)
+            return Predictor.of_cells(np.zeros(self.n, np.int64), np.full(1, np.nan))
         if name in self.public:
             return self.public[name]
         return Predictor.of_cells(self.places[name], self.domain[name].positions, synthesized=True)
@@ -96,12 +78,6 @@ class Records:
         column, name = clique
         cells, n_rows = self.predictor(name).cells, self.domain[column].n_cells
         return CrossTable.of_records(self.places[column], cells, n_rows=n_rows, unit=PARTS)
-
-    def counts(self, clique: Clique) -> FloatArray:
-        """Records in each cell, shape (K, L), without noise. Confidential, if the records are."""
-        column, name = clique
-        rows = Predictor.of_cells(self.places[column], self.domain[column].positions).cells
-        return np.asarray((rows.T @ self.predictor(name).cells).toarray() / PARTS**2)
 
 
 def with_noise(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
-from pyhybrid.mechanisms.accounting.charge import SAY_SO
+from pyhybrid.mechanisms.accounting import SAY_SO, check_delta_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
 from pyhybrid.mechanisms.marginals.measurement import Records
 from pyhybrid.mechanisms.marginals.one_way import starts_of
@@ -58,7 +58,6 @@ _CELL = 5.0  # records of a cell of two columns of as many bins, in mean sizes o
 _AUTO_BINS, _AUTO_EFFECTS = (3, 20), 1000  # fits take the third power of effects
 _CELLS_OF_PUBLIC = 5
 _KEPT = 16.0  # cells of a table that noise leaves apart: a third of what pairs tell is then kept
-_EPSILONS = (*(k / 2 for k in range(1, 21)), *range(11, 100))
 _NO_COLUMNS = pd.DataFrame(index=range(2))  # a source is released without public columns
 _ASSUMES = (
     "The domains of all columns, their order and their predictors were fixed without looking at "
@@ -77,31 +76,28 @@ _OF_REFERENCE = {
 class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
-    The guarantee is strict: it holds for every database of the stated domain, at any n, without a
-    sampler. A record is in one cell of each of T tables (divided between two cells of a public
-    number): removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
-    the parts add, and the noise of its cells is discrete Laplace of scale 1 / part or 2 / part;
-    tables of more cells get larger parts. Fewer predictors mean less noise. With `given`, columns
-    are synthesized in order beside public predictors; without, the whole table is.
+    Strict for every database of the stated domain, at any n. A record is in one cell of each of T
+    tables (divided between two cells of a public number): removing it changes T counts by 1,
+    replacing it 2 T. Each table gets a part of epsilon, larger ones a larger part, and its cells
+    discrete Laplace noise of scale 1 / part or 2 / part. Fewer predictors mean less noise. With
+    `given`, columns are synthesized in order beside public ones; without, the whole table is.
 
     Parameters
     ----------
     domain : mapping of str to ColumnDomain
         The columns to synthesize, in their order, each with its public domain; a list stands for
-        levels. Domains of columns in `given` say how these are cut, in place of what is read from
-        them.
+        levels. Domains of columns in `given` say how these are cut.
     epsilon : float
         Of all tables together, above 0, nats.
     given : sequence of str
         Public predictors, released as they are. Numbers need no bins: effects are linear between
         five knots.
     predictors : mapping of str to sequence of str, optional
-        Predictors of each synthesized column: public columns, and columns before it; all of them if
-        a column is not named. Choose them without looking at the confidential data.
+        Of each synthesized column: public columns, and columns before it; all of them if a column
+        is not named. Choose them without looking at the confidential data.
     delta : float, optional
-        Public, below 1 / n: noise is then discrete Gaussian, of scale sqrt(1 / 2 part) under
-        "remove", sqrt(1 / part) under "replace", parts of the rho of zCDP that (epsilon, delta)
-        allows. Of many tables it is the smaller noise. None for pure epsilon.
+        Public, below 1 / n: noise is then discrete Gaussian, by parts of the rho of zCDP that
+        (epsilon, delta) allows. Of many tables it is the smaller noise. None for pure epsilon.
     most_bins : int or "auto", optional
         If given, every synthesized column is first measured alone, at a fifth of the price.
         Neighboring bins are then merged to so many for the tables with predictors, and values are
@@ -110,13 +106,11 @@ class NoisyMarginals(NoiseMechanism):
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
     noise_aware : bool, default True
-        Draw the effects of each synthetic set from their posterior given the noisy tables, so that
-        ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all sets:
-        each is then nearer to the data, and intervals are too short. A single set is always drawn
-        at the mode, and evenly: its tables are the model's but for about a record in each cell. It
-        also starts from a density about noisy quartiles, and, with a delta, gives numbers that
-        stand out of the noise a cell; several sets do not, as intervals would be too short. In a
-        single set, and with a reference, numbers follow the other columns within merged bins.
+        Draw the effects of each of several sets from their posterior given the noisy tables, so
+        that ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all:
+        each is nearer to the data, and intervals are too short. A single set is always drawn at the
+        mode, and evenly: its tables are the model's but for about a record in each cell. In it, and
+        with a reference, numbers follow the other columns within merged bins.
     reference : DataFrame, optional
         Other records, public or historical: their tables are measurements, too, with the errors of
         sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
@@ -125,7 +119,7 @@ class NoisyMarginals(NoiseMechanism):
         True if the reference is public; the charge says which.
     holds_no_released_record : bool, default False
         The owner confirms that the reference holds none of the records to be released; without that
-        it is refused. The charge states it.
+        it is refused.
     unit, rows_per_unit : str, int, optional
         See `PerturbedHistogram`.
 
@@ -186,35 +180,8 @@ class NoisyMarginals(NoiseMechanism):
         check_unit_of_noise(self.unit, self.rows_per_unit)
         check_predictors(self.predictors or {}, self.given, self.synthesizes)
 
-    @classmethod
-    def for_formula(
-        cls, formula: str, *, domain: Mapping[str, Any] | None = None, **options: Any
-    ) -> NoisyMarginals:
-        """The mechanism for ``"y + z ~ a + b"``: columns to synthesize, in their order, given
-        public ones. `domain` may hold more columns than are named."""
-        left, _, right = formula.partition("~")
-        columns, given = (
-            tuple(name.strip().strip("`") for name in side.split("+")) for side in (left, right)
-        )
-        given, known = () if given == ("1",) else given, dict(domain or {})
-        if not all((*columns, *given)):
-            raise InvalidInput(
-                f"the formula of {cls.__name__} must be of columns alone, 'y + z ~ a + b' or "
-                f"'y + z ~ 1': found {formula!r}"
-            )
-        for name in columns:
-            if name not in known:
-                raise InvalidInput(
-                    f"domain must hold every column to synthesize: {name!r} is not in it"
-                    f"{did_you_mean(name, known)}; it is never read from the data: give it, it is "
-                    "part of the guarantee"
-                )
-        kept = {name: known[name] for name in (*columns, *given) if name in known}
-        return cls(domain=kept, given=given, **options)
-
     @property
     def synthesizes(self) -> tuple[str, ...]:
-        """Columns that a release replaces, in the order of synthesis."""
         return tuple(name for name in self.domain if name not in self.given)
 
     @property
@@ -260,17 +227,15 @@ class NoisyMarginals(NoiseMechanism):
 
     def too_few(self, n: int) -> str | None:
         """What to say of n records whose relations this epsilon hides; public."""
-        if self.n_tables < 2 or self.reference is not None or self._resolvable_cells(n) >= _KEPT:
+        cells = self._resolvable_cells(n)
+        if self.n_tables < 2 or self.reference is not None or cells >= _KEPT:
             return None
-        others = (replace(self, epsilon=epsilon) for epsilon in _EPSILONS)
-        enough = (other.epsilon for other in others if other._resolvable_cells(n) >= _KEPT)
-        epsilon = next(enough, None)
-        advice = f"epsilon {epsilon:g} is enough" if epsilon else "no epsilon below 100 keeps them"
+        price = Price.of(self.epsilon, self.delta).of_one_in(cells / _KEPT)  # so much less noise
         whose = "" if self.unit is None else f", up to {self.rows_per_unit} for a {self.unit},"
         return (
             f"{n:,} records{whose} are too few for {self.n_tables} tables at epsilon "
-            f"{self.epsilon:g}: relations between columns will be lost; {advice}, or fewer "
-            "columns, or a reference"
+            f"{self.epsilon:g}: relations between columns will be lost; take an epsilon of "
+            f"{math.ceil(2 * price.epsilon) / 2:g}, fewer columns, or a reference"
         )
 
     @property
@@ -278,17 +243,11 @@ class NoisyMarginals(NoiseMechanism):
         """Of one row, all tables together."""
         return Price.of(self.epsilon, self.delta).of_one_in(self.rows_per_unit or 1)
 
-    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> NoisyMarginals:
-        """Of all sets, whatever their number."""
-        return replace(self, epsilon=epsilon)
-
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta of Gaussian noise; None of Laplace noise, whose charge is pure."""
         return self.delta
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism."""
         names = ("epsilon", "delta", "most_bins", "relation", "n_tables", "noise_aware")
         reference = None
         if self.reference is not None:
@@ -302,34 +261,18 @@ class NoisyMarginals(NoiseMechanism):
         }
 
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
-        """Form of the columns of the domain."""
         return {name: domain.form for name, domain in self.domain.items()}
 
-    def _draws_released(self, n_draws_released: int | None, m: int) -> int:
-        if n_draws_released not in (None, 1):
-            raise InvalidInput(
-                f"n_draws_released must be 1: found {n_draws_released!r}; the tables are measured "
-                "once, and any number of sets is drawn from them at the price of one"
-            )
-        return 1
-
-    def _made(
-        self, df: pd.DataFrame, m: int, n_draws_released: int, progress: FitProgress | None
-    ) -> Made:
+    def _made(self, df: pd.DataFrame, m: int, progress: FitProgress | None) -> Made:
         check_columns(df, (*self.synthesizes, *self.given))
-        self._check_delta(len(df))
+        check_delta_of(self.delta or 0, len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
         measuring = self._measuring(df, m)
         data = CountedFrame(table=df, public=measuring.public)
         estimate, tables = self._estimated(measuring, data, df, m, random), []
         for place in range(1, m + 1):
-            # Tables of a single set are those of the model; sets to be compared have the noise of
-            # a sample that rules for several count on.
-            records = Records(domain=estimate.domain, public=measuring.public, n=len(df))
-            stream = f"marginals/{place}"
-            columns = estimate.columns(records, place, random, stream, even=m == 1)
-            tables.append(joined(df, columns.set_axis(df.index)))
+            tables.append(joined(df, estimate.rows(df, place, random).set_axis(df.index)))
             if progress is not None:
                 progress("synthetic data", place, m)
         return Made(record=estimate.record, tables=tables)
@@ -344,22 +287,28 @@ class NoisyMarginals(NoiseMechanism):
     ) -> EstimatedTable:
         """The model that m sets are drawn from. Measuring is the only step that looks at
         confidential values."""
-        rng = random.generator("alone")
+        rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results = measuring.all_tables(data)
             chain = measuring.chain(results, data.n, random)
-            effects = [chain.modes] * m
-            shares = {name: [alone.shares] * m for name, alone in results.merged.items()}
-            if measuring.for_intervals:
-                effects = chain.sample(m, random)
-                shares = {name: alone.sample(m, rng) for name, alone in results.merged.items()}
+            effects = {
+                name: model.sample(m, random.generator(f"effects/{name}"))
+                if drawn
+                else [model.mode] * m
+                for name, model in chain.models.items()
+            }
+            shares = {
+                name: alone.sample(m, rng) if drawn else [alone.shares] * m
+                for name, alone in results.alone.items()
+            }
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
+            public=measuring.public,
             domain=results.domain,
-            predictors={link.column: link.predictors for link in chain.links},
+            predictors=chain.predictors,
             effects=effects,
-            shares=[{name: sets[k] for name, sets in shares.items()} for k in range(m)],
+            shares=shares,
         )
 
     def _record_of(
@@ -400,13 +349,6 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _check_delta(self, n: int) -> None:
-        if self.delta is not None and self.delta * n >= 1:
-            raise InvalidInput(
-                f"delta must be below 1 / n = {1 / n:.1e}, n the number of records: found "
-                f"{self.delta:g}; a larger one would allow a record to be published as it is"
-            )
-
     def _measuring(self, df: pd.DataFrame, m: int = 1) -> Measuring:
         """What is counted of a data frame for m sets."""
         if self.reference is not None:
@@ -443,78 +385,72 @@ class NoisyMarginals(NoiseMechanism):
                 )
         source.check_columns(self.synthesizes)
         n = source.count()
-        self._check_delta(n)
+        check_delta_of(self.delta or 0, n)
         measuring = self._counted(n, n_synthetic, public={})
         data = CountedSource(source=source, n=n)
         return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
         """Inverse of `EstimatedTable.state`."""
-
-        def arrays(sets: Sequence[Mapping[str, Any]]) -> list[dict[str, FloatArray]]:
-            return [{name: np.array(own) for name, own in one.items()} for one in sets]
-
-        random, m = streams(int(state["entropy"])), len(state["effects"])
+        random, m = streams(int(state["entropy"])), state["n_synthetic"]
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(_NO_COLUMNS, state["noise"], random, m),
-            domain={name: ColumnDomain.from_dict(own) for name, own in state["domain"].items()},
-            predictors={name: tuple(own) for name, own in state["predictors"].items()},
-            effects=arrays(state["effects"]),
-            shares=arrays(state["shares"]),
+            public={},
+            domain={n: ColumnDomain.from_dict(fields) for n, fields in state["domain"].items()},
+            predictors={name: tuple(reads) for name, reads in state["predictors"].items()},
+            effects={name: [*map(np.array, sets)] for name, sets in state["effects"].items()},
+            shares={name: [*map(np.array, sets)] for name, sets in state["shares"].items()},
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EstimatedTable:
-    """A model that sets are drawn from: `domain` has merged cells, `predictors` those of each
-    column in order, `effects` and `shares` those of each set."""
+    """A model that sets are drawn from: merged cells, predictors in order, and the effects and
+    shares of fine cells of each set, by column."""
 
     mechanism: NoisyMarginals
     record: ReleaseRecord
+    public: Mapping[str, Predictor]
     domain: Mapping[str, ColumnDomain]
     predictors: Mapping[str, tuple[str, ...]]
-    effects: Sequence[Mapping[str, FloatArray]]
-    shares: Sequence[Mapping[str, FloatArray]]
+    effects: Mapping[str, Sequence[FloatArray]]
+    shares: Mapping[str, Sequence[FloatArray]]
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
-
-        def lists(sets: Sequence[Mapping[str, FloatArray]]) -> list[dict[str, Any]]:
-            return [{name: own.tolist() for name, own in one.items()} for one in sets]
-
         provenance = self.record.provenance
         assert isinstance(provenance, NoiseProvenance)
         return {
-            "domain": {name: own.as_dict() for name, own in self.domain.items()},
-            "predictors": {name: list(own) for name, own in self.predictors.items()},
-            "effects": lists(self.effects),
-            "shares": lists(self.shares),
+            "domain": {name: domain.as_dict() for name, domain in self.domain.items()},
+            "predictors": {name: list(reads) for name, reads in self.predictors.items()},
+            "effects": {
+                name: [*map(np.ndarray.tolist, sets)] for name, sets in self.effects.items()
+            },
+            "shares": {name: np.array(sets).tolist() for name, sets in self.shares.items()},
+            "n_synthetic": self.record.charge.n_synthetic,
             "noise": provenance.noise,
             "entropy": str(self.record.confidential.entropy),
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
-        """So many rows of set `place`, from 1, as `public` has, which has no columns."""
-        records = Records(domain=self.domain, public={}, n=len(public))
-        even = len(self.effects) == 1 and len(public) <= _MOST_EVEN
-        return self.columns(records, place, random, "rows", even=even)
-
-    def columns(
-        self, records: Records, place: int, random: Streams, stream: str, *, even: bool
-    ) -> pd.DataFrame:
-        """Columns of set `place`, from 1. Of a single set, and with a reference, numbers follow the
-        other columns within merged bins."""
-        effects, shares, columns = self.effects[place - 1], self.shares[place - 1], {}
+        """Columns of set `place`, from 1, for so many rows as `public` has. Those of a single set
+        are even; sets to be compared have the noise of a sample that rules for several count on. Of
+        a single set, and with a reference, numbers follow the other columns within merged bins."""
+        single, n = self.record.charge.n_synthetic == 1, len(public)
+        even = single and n <= _MOST_EVEN
+        records = Records(domain=self.domain, public=self.public, n=n)
+        effects, columns = {name: sets[place - 1] for name, sets in self.effects.items()}, {}
+        stream = f"marginals/{place}"
         records = simulated(self.predictors, records, effects, random, stream, even=even)
-        follows = len(self.effects) == 1 or self.mechanism.reference is not None
+        follows = single or self.mechanism.reference is not None
         for name, places in records.places.items():
             fine = self.mechanism.domain[name]
-            if name in shares:
+            if fine != self.domain[name]:
                 rng = random.generator(f"bins/{place}/{name}")
                 order = following_others(name, records, rng) if follows else None
                 starts = starts_of(fine, records.domain[name])
-                places = within(starts, places, shares[name], rng, order)
+                places = within(starts, places, self.shares[name][place - 1], rng, order)
             rng = random.generator(f"within/{place}/{name}")
             at = spread(places, rng) if even else rng.random(places.size)
             columns[name] = fine.values(places, at, name=name)
@@ -556,10 +492,9 @@ def check_predictors(
         before = (*given, *synthesizes[: synthesizes.index(column)])
         for name in names:
             if name not in before:
-                why = "comes later in domain" if name in synthesizes else "is no column of given"
                 raise InvalidInput(
-                    f"predictors of {column!r} must be public or synthesized before it: "
-                    f"{name!r} {why}{did_you_mean(name, before)}"
+                    f"predictors of {column!r} must be in given, or before it in domain: "
+                    f"{name!r} is not{did_you_mean(name, before)}"
                 )
 
 

@@ -182,7 +182,6 @@ class _Counts(Likelihood):
     farthest = 2.0  # a log count
 
     def mean(self, effects: FloatArray) -> FloatArray:
-        """mu, shape (K,)."""
         return self.n * _softmax(self.prior.offset + self.prior.design @ effects)
 
     def local(self, effects: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:

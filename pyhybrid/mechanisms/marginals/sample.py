@@ -40,82 +40,39 @@ _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Link:
-    """One column's model and its predictors: public columns, columns before it, and `NO_PREDICTOR`
-    if the column's own counts were measured, too."""
-
-    column: str
-    predictors: tuple[str, ...]
-    model: LogLinear
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Chain:
-    """Models of all columns, in their order: functions of measurements and public columns.
-    `records` are n, without cells; `rows` are simulated from the models so far, of as many columns
-    as a fit had need of."""
+    """Models of columns, and their predictors, in order: functions of measurements and public
+    columns."""
 
-    links: tuple[Link, ...]
-    records: Records
-    rows: Records | None = None
+    models: Mapping[str, LogLinear]
+    predictors: Mapping[str, tuple[str, ...]]
 
     @property
     def modes(self) -> dict[str, FloatArray]:
         """Effects of every column at the mode."""
-        return {link.column: link.model.mode for link in self.links}
+        return {column: model.mode for column, model in self.models.items()}
 
-    def sample(self, n: int, random: Streams) -> list[dict[str, FloatArray]]:
-        """n draws of the effects of all columns."""
-        draws = {
-            link.column: link.model.sample(n, random.generator(f"effects/{link.column}"))
-            for link in self.links
-        }
-        return [{name: effects[place] for name, effects in draws.items()} for place in range(n)]
 
-    def simulate(
-        self,
-        random: Streams,
-        stream: str,
-        effects: Mapping[str, FloatArray] | None = None,
-        *,
-        kept: Mapping[str, IntArray] | None = None,
-        even: bool = False,
-    ) -> Records:
-        """Cells of every column, from `effects`, the modes if omitted; `kept` are those of the
-        first columns, not drawn. `even`: so that tables are the model's."""
-        return simulated(
-            {link.column: link.predictors for link in self.links},
-            replace(self.records, places=kept or {}),
-            self.modes if effects is None else effects,
-            random,
-            stream,
-            even=even,
-        )
-
-    @property
-    def repeated(self) -> Chain:
-        """The same models over the records so many times over that enough rows are reached."""
-        records, times = self.records, max(1, math.ceil(_SIMULATED / self.records.n))
-        rows = np.tile(np.arange(records.n), times)
-        public = {name: predictor.rows(rows) for name, predictor in records.public.items()}
-        n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
-        return replace(self, records=replace(records, public=public, n=n))
-
-    def with_column(self, measurements: Sequence[Measurement], random: Streams) -> Chain:
-        """The chain and the model of one more column, fitted to its measurements."""
+def fitted_chain(
+    columns: Sequence[Sequence[Measurement]], records: Records, random: Streams
+) -> Chain:
+    """The chain for n `records` without cells, fitted to the measurements of all columns. Rows are
+    simulated from the models before, of as many columns as a fit has need of."""
+    chain, rows = Chain(models={}, predictors={}), None
+    for measurements in columns:
         column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)
-        records, rows = self.records, self.rows
+        own = records
         if not {*names} <= {NO_PREDICTOR, *records.public}:
-            kept = {} if rows is None else rows.places
-            records = rows = self.repeated.simulate(random, f"fit/{column}/rows", kept=kept)
+            kept, stream = rows or _repeated(records), f"fit/{column}/rows"
+            own = rows = simulated(chain.predictors, kept, chain.modes, random, stream, even=False)
         elif not records.public and {*names} == {NO_PREDICTOR}:
-            records = replace(records, n=1)  # all records are alike
-        predictors = [records.predictor(name) for name in names]
+            own = replace(records, n=1)  # all records are alike
+        predictors = [own.predictor(name) for name in names]
         tables = Tables(
             noisy=np.hstack([m.noisy for m in measurements]),
             stddev=np.hstack([m.stddev for m in measurements]),
             rows=Rows.of(predictors),
-            n=self.records.n,
+            n=records.n,
             prior=Prior(
                 of_outcome=records.domain[column].positions,
                 of_predictors=[predictor.positions for predictor in predictors],
@@ -123,8 +80,20 @@ class Chain:
             rng=random.generator(f"fit/{column}"),
             synthesized=[predictor.synthesized for predictor in predictors],
         )
-        link = Link(column=column, predictors=names, model=tables.fit())
-        return replace(self, links=(*self.links, link), rows=rows)
+        chain = Chain(
+            models={**chain.models, column: tables.fit()},
+            predictors={**chain.predictors, column: names},
+        )
+    return chain
+
+
+def _repeated(records: Records) -> Records:
+    """The records so many times over that enough rows are reached."""
+    times = max(1, math.ceil(_SIMULATED / records.n))
+    rows = np.tile(np.arange(records.n), times)
+    public = {name: predictor.rows(rows) for name, predictor in records.public.items()}
+    n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
+    return replace(records, public=public, n=n)
 
 
 def simulated(

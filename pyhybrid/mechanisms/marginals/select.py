@@ -34,7 +34,7 @@ from pyhybrid.mechanisms.marginals.one_way import (
     smooth,
     starts_of,
 )
-from pyhybrid.mechanisms.marginals.sample import Chain
+from pyhybrid.mechanisms.marginals.sample import Chain, fitted_chain
 from pyhybrid.primitives.tables import CrossTable, NoisyTables, Price
 from pyhybrid.sources.source import Source
 
@@ -68,15 +68,6 @@ class Measured:
             cells = self.fine[name].places(df[name])
             places[name] = np.searchsorted(starts, cells, side="right") - 1
         return Records(domain=self.domain, public=public, n=len(df), places=places)
-
-    @property
-    def merged(self) -> dict[str, OneWay]:
-        """Columns whose bins were, with their shares."""
-        return {
-            name: alone
-            for name, alone in self.alone.items()
-            if alone.mode.size > self.domain[name].n_cells
-        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -222,11 +213,7 @@ class Measuring:
             return {}
         smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
         queries = {name: blocks(self.domain[name]) for name in smoothed}
-        return {
-            name: query
-            for name, query in queries.items()
-            if query.shape[0] < _MOST_BLOCKS * query.shape[1]
-        }
+        return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
     # --- Reference and models ----------------------------------------------------------------
 
@@ -239,15 +226,14 @@ class Measuring:
     ) -> Measurement:
         assert self.reference is not None
         table, public = self.reference
-        counts = results.records(table, public, clique).counts(clique)
+        counts = results.records(table, public, clique).table(clique).counts / PARTS
         return of_reference(clique, counts, n, margins)
 
     def chain(self, results: Measured, n: int, random: Streams) -> Chain:
         """The model of what came out."""
-        chain = Chain(links=(), records=Records(domain=results.domain, public=self.public, n=n))
-        for column in self.order:
-            chain = chain.with_column(self._of_column(column, results, n), random)
-        return chain
+        records = Records(domain=results.domain, public=self.public, n=n)
+        columns = [self._of_column(column, results, n) for column in self.order]
+        return fitted_chain(columns, records, random)
 
     def _of_column(self, column: str, results: Measured, n: int) -> list[Measurement]:
         """All that was measured of a column, with what its reference tells of pairs, too."""

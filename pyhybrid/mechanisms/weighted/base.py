@@ -30,8 +30,13 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import choose_draws, joined, synthesize
 from pyhybrid.fitting.reweighting import Reweighted, Reweighting, reweighted_alike, reweighted_fit
 from pyhybrid.fitting.session import FitOptions, FitSession, PosteriorFit
-from pyhybrid.mechanisms.accounting.charge import check_delta_of, facts_of_fit, facts_of_loss
-from pyhybrid.mechanisms.accounting.local_loss import local_loss, sole_informants_of
+from pyhybrid.mechanisms.accounting import (
+    check_delta_of,
+    facts_of_fit,
+    facts_of_loss,
+    local_loss,
+    sole_informants_of,
+)
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
 from pyhybrid.models.base import BoundModel, Model, to_approve, with_survey_weights
 from pyhybrid.models.columns.form import in_their_forms, read_in_forms
@@ -149,16 +154,13 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
     @property
     def delta_of_charge(self) -> float | None:
-        """Delta that a local release is counted at; None if it is not counted at one."""
         return self.delta if self.accounting == "gaussian" else None
 
     @property
     def undecided(self) -> dict[str, str]:
-        """Reason by column why what a model reads needs the owner's decision to be published."""
         return to_approve(self.design)
 
     def describe(self) -> dict[str, Any]:
-        """Public settings of the mechanism and its model."""
         settings = {
             f.name: getattr(self, f.name)
             for f in fields(self)

@@ -46,7 +46,6 @@ class Unweighted(PseudoPosteriorMechanism):
     """
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Weights of 1, shape (n,)."""
         return np.ones(session.bound.n)
 
 
@@ -71,11 +70,9 @@ class GivenWeights(PseudoPosteriorMechanism):
         object.__setattr__(self, "alpha", np.array(check_alpha(vector, vector.size)))
 
     def private_settings(self) -> dict[str, Any]:
-        """A hash of the weights."""
         return {"alpha": hashlib.sha256(self.alpha.tobytes()).hexdigest()}
 
     def weights(self, session: FitSession) -> FloatArray:
-        """The weights given, shape (n,); there must be one for each record."""
         return check_alpha(self.alpha, session.bound.n)
 
 
@@ -115,7 +112,6 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         check_choice(self.risk, "risk", RISKS)
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Lipschitz weights from the session's unweighted fit, shape (n,)."""
         f = self._risks(session)
         return session.by_record(self._weights_of(session.once(f)))
 
@@ -180,7 +176,6 @@ class CountWeighted(PseudoPosteriorMechanism):
             raise InvalidInput(f"pattern must be a tuple of columns: found {self.pattern!r}")
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Count weights of the sensitive values, shape (n,); needs no fit."""
         rows, of_levels = np.flatnonzero(session.present), session.bound.levels is not None
         measure, known = pairwise_risk if self.pairwise else radius_risk, self._known(session)
         risk = measure(
@@ -197,7 +192,6 @@ class CountWeighted(PseudoPosteriorMechanism):
         return weights
 
     def reads(self) -> dict[str, tuple[str, ...]]:
-        """The pattern, and the unit if there is one."""
         return {**super().reads(), "pattern": self.pattern}
 
     def _known(self, session: FitSession) -> npt.NDArray[np.object_] | None:
@@ -247,7 +241,6 @@ class ScalarWeighted(PseudoPosteriorMechanism):
                 check_positive(getattr(self, name), name)
 
     def weights(self, session: FitSession) -> FloatArray:
-        """The same weight for all n records, from the session's unweighted fit."""
         unweighted = self.unweighted(session).bounds.overall
         if not np.isfinite(unweighted):
             raise SamplingError("a scalar weight needs a finite unweighted bound: it is infinite")
@@ -260,7 +253,6 @@ class ScalarWeighted(PseudoPosteriorMechanism):
         )
 
     def at(self, value: float) -> ScalarWeighted:
-        """With this target in the place of the one that it has."""
         return replace(self, target_epsilon=value, target_bound=None)
 
     def limits(self, session: FitSession) -> tuple[float, float]:
@@ -305,11 +297,9 @@ class CappedMechanism(PseudoPosteriorMechanism):
             )
 
     def private_settings(self) -> dict[str, Any]:
-        """Those of the inner mechanism: what tells two of them apart names the streams."""
         return self._inner().private_settings()
 
     def reads(self) -> dict[str, tuple[str, ...]]:
-        """What the inner mechanism reads."""
         return {**super().reads(), **self._inner().reads()}
 
     def _inner(self) -> PseudoPosteriorMechanism:
@@ -350,7 +340,6 @@ class Truncated(CappedMechanism):
         self._check_capped()
 
     def at(self, value: float) -> Truncated:
-        """With this cap in the place of the one that it has."""
         return replace(self, cap=value, epsilon=None)
 
     def limits(self, session: FitSession) -> tuple[float, float]:
@@ -362,11 +351,9 @@ class Truncated(CappedMechanism):
         return 1e-3 * float(finite.min()), float(finite.max())
 
     def describe(self) -> dict[str, Any]:
-        """Public settings, with those of the inner mechanism."""
         return {**super().describe(), "inner": self._inner().describe()}
 
     def weights(self, session: FitSession) -> FloatArray:
-        """Truncated weights, shape (n,)."""
         f = self.unweighted(session).bounds.by_record
         cap = self._size(session.bound)
         return truncate_weights(self._inner().final_weights(session), f, cap=cap)
@@ -374,6 +361,5 @@ class Truncated(CappedMechanism):
     def charge(
         self, session: FitSession, path: Reweighted, loss: LocalLoss | None, m: int, n_draws: int
     ) -> PrivacyCharge:
-        """That of the weights, with the cap beside it."""
         charge = super().charge(session, path, loss, m, n_draws)
         return replace(charge, cap=self._size(session.bound))

@@ -112,7 +112,7 @@ def test_a_single_set_is_even_and_several_are_not() -> None:
         made = mechanism.release(df, n_synthetic=m).synthetic
         return np.array([one.groupby("x")["y"].mean() for one in made])
 
-    several, single = means(40), np.vstack([means(1) for _ in range(12)])
+    several, single = means(20), np.vstack([means(1) for _ in range(6)])
     middle = several.mean(axis=0)
     assert np.sqrt(((single - middle) ** 2).mean()) < several.std(axis=0).mean() / 2
 

@@ -126,19 +126,6 @@ def test_a_domain_is_json_and_comes_back() -> None:
     refuses("have the keys", Domain.from_dict, {"level": [1, 2]})
 
 
-@pytest.mark.parametrize(("domain", "dtype"), [
-    (Domain(bins=(0, 4, 10), step=1), "int64"), (Domain(bins=(0, 4, 10), step=0.5), "float64"),
-    (Domain(bins=(0, 4, 10)), "int64"), (Domain(bins=(0, 0.5, 1)), "float64"),
-    (Domain(levels=(0,), bins=(0, 1, 2), step=0.1), "float64"),
-])  # fmt: skip
-def test_a_given_step_decides_the_form_of_numbers(domain: Any, dtype: str) -> None:
-    """Or whole edges. A text file has floats as soon as one record has a decimal."""
-    assert domain.form.dtype == dtype
-    made = drawn(domain, np.array([0, 1] * 60))
-    assert made.dtype == dtype
-    assert domain.step in (None, 0.1) or (made % domain.step == 0).all()
-
-
 @pytest.mark.parametrize("values", [[True, False, True], [1, 0, 1]])
 def test_noise_draws_missing_values_where_no_record_has_one(values: list[Any]) -> None:
     """They are missing in a dtype that has a place for them, in place of an error that tells."""

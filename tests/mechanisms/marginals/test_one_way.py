@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import Measurement, of_reference
+from pyhybrid.mechanisms.marginals.measurement import Measurement
 from pyhybrid.mechanisms.marginals.one_way import (
     OneWay,
     blocks,
@@ -63,19 +63,6 @@ def test_smoothing_beats_the_noise_and_leaves_few_records_in_the_tail() -> None:
     assert drawn.std(axis=0).min() > 0
     exact = of_noise(counts(200_000), 0.0, AMOUNTS, 200_000)
     assert np.abs(exact.shares - truth / 4000).max() < 1e-3, "without noise counts come back"
-
-
-@pytest.mark.long
-def test_noise_beyond_all_counts_leaves_a_column_near_its_reference() -> None:
-    """120 records in 250 cells, noise of 10: without it, the control, one cell can hold all."""
-    off, domain = np.zeros((4, 2)), ColumnDomain(bins=tuple(range(251)), missing=True)
-    known = np.append(np.round(117 * stats.norm(185, 20).pdf(np.arange(250))), 3.0)
-    for seed, known_too in np.ndindex(off.shape):
-        noisy = known + np.random.default_rng(seed).normal(0, 10, 251)
-        more = [of_reference(CLIQUE, known[:, None], 120)] if known_too else []
-        found = of_noise(noisy, 10.0, domain, 120, *more).shares
-        off[seed, known_too] = np.abs(np.cumsum(found - known / known.sum())).max()
-    assert off[:, 1].max() < 0.3 < 0.6 < off[:, 0].max()
 
 
 @pytest.mark.long
