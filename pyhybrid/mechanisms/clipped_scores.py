@@ -383,14 +383,14 @@ class ClippedScores(NoiseMechanism):
             units = rng.permutation(n)[: max(1, round(_ROWS * n / part.n_records))]
             part = part.public_rows(np.flatnonzero(np.isin(part.unit, units)))
         repeats = max(1, -(-_SIMULATED // part.n_records))
-        drawn = [
-            part.public.scores(theta, part.public.simulate(theta, rng)) for _ in range(repeats)
-        ]
+        several = part.public.rows(np.tile(np.arange(part.n_records), repeats))
+        scores = several.scores(theta, several.simulate(theta, rng))
+        drawn = scores.reshape(repeats, part.n_records, -1)
         weighted = None
         if part.weights is not None:
-            weighted = np.stack([part.by_unit(part.weighted(scores)) for scores in drawn])
+            weighted = part.sets_by_unit(part.weights[:, None] * drawn)
         return scoring_design(
-            np.stack([part.by_unit(scores) for scores in drawn]),
+            part.sets_by_unit(drawn),
             bound.public.prior(theta)[1],
             mu=mu,
             sensitivity=_CHANGED[self.relation],

@@ -76,6 +76,12 @@ class ScoredTable:
         np.add.at(sums, self.unit, values)
         return sums
 
+    def sets_by_unit(self, values: FloatArray) -> FloatArray:
+        """The same of several simulated sets (R, n, d), (R, n_units, d)."""
+        if self.n_units == self.n_records:
+            return values
+        return np.stack([self.by_unit(of_set) for of_set in values])
+
     def weighted(self, values: FloatArray) -> FloatArray:
         """Values (n, d) times survey weights."""
         return values if self.weights is None else values * self.weights[:, None]
