@@ -131,7 +131,6 @@ def test_unknown_names_and_attributes_say_the_right_call(tmp_path: Any) -> None:
     for owner, name, said in (
         (ph, "LipschitzWeigthed", r"did you mean 'LipschitzWeighted'\?"),
         (ph, "synthesize", r"ph\.LipschitzWeighted\(.*\)\.release\(df\)"),
-        (MODEL, "fit", r"ph\.LipschitzWeighted\(model\)\.release\(df\)"),
     ):
         fails(AttributeError, said, getattr, owner, name)
         assert not hasattr(owner, "no_such_thing")

@@ -69,7 +69,10 @@ def synthetic_sets(synthetic: Any) -> list[pd.DataFrame]:
         return [synthetic]
     if not isinstance(synthetic, Sequence) or isinstance(synthetic, str) or not len(synthetic):
         found = type(synthetic).__name__
-        raise InvalidInput(f"synthetic must be a DataFrame or a sequence of at least one: {found}")
+        raise InvalidInput(
+            "synthetic must be a DataFrame or a sequence of at least one, such as "
+            f"release.synthetic: found {found}"
+        )
     return list(synthetic)
 
 

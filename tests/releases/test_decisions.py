@@ -88,7 +88,7 @@ def test_missing_identifiers_stay_missing_and_labels_can_be_dropped(tmp_path: Pa
     table["person_id"] = table["person_id"].astype("Int64")
     table.iloc[3, 1] = pd.NA
     release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **FAST)
-    with pytest.raises(InvalidInput, match="'who': row labels are texts"):
+    with pytest.raises(InvalidInput, match="'who': it looks like an identifier"):
         release.save(tmp_path / "out", ids="person_id", report=False)
     release.save(tmp_path / "out", ids="person_id", drop="who", report=False)
     made = ph.Release.load(tmp_path / "out").synthetic[0]
