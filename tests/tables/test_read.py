@@ -60,10 +60,20 @@ def test_marks_of_other_programs_are_missing_numbers_and_said(read: Any, mark: s
     (["171,2", "180,05", "99,9"], "decimal=, reads them"),
     (["12,5 %", "3,25 %"], "decimal=, and signs=% read them"),
     (["10'200", "9'100", "870"], "thousands=' reads them"),
-    (["10\u00a0200 €", "870 €"], "signs=€ reads them"),
+    (["10\u00a0200 €", "870 €"], "thousands=' ' and signs=€ read them"),
     (["10 200", "9 100", "870"], "thousands=' ' reads"),
     (["1.200,50", "99,90", "7,25"], "decimal=, and thousands=. read them"),
-    (["(1,234)", "870", "5-"], "numbers below 0 as (5) or 5-"),
+    (["(1,234)", "870", "5-"], "numbers below 0 as (5), 5-"),
+    ([f"{k}.50-" if k % 5 else f"{k}.50" for k in range(40)], "write them as -5"),
+    ([f"−{k}.5" for k in range(40)], "write them as -5"),
+    ([f"{k}’050" for k in range(100, 140)], "thousands=’ reads them"),
+    ([f"1,{k},500" for k in range(10, 40)], "write them in one way and one unit"),
+    ([f"{k}.1 kg" for k in range(40, 90)], "signs=kg reads"),
+    ([f"{k}cm" for k in range(150, 190)], "signs=cm reads"),
+    ([f"CHF {k}.6k" for k in range(40)], "signs=CHF+k reads"),
+    ([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], "in one way and one unit"),
+    ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
+    ([*(f"{k}.25" for k in range(20)), *["k.A."] * 900], "text in row 20"),
     ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
     ([*map(str, range(50)), *["N"] * 9], "text in row 50, 51, 52 and 6 more"),
     ([*map(str, range(50)), *["refused", "not asked"] * 20], "text in row 50"),
@@ -77,6 +87,36 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     assert not any(cell in table.remarks["c"] for cell in cells if len(cell) > 4)
 
 
+@pytest.mark.parametrize("cells", [
+    [f"{k}{letter}" for k in range(1, 14) for letter in "abcd"], ["Ward 1", "Ward 2", "12"] * 9,
+    [f"ZH {k}" for k in range(90)], [f"{k // 10 * 10}-{k}" for k in range(40)],
+    [*(f"{k}th" for k in range(4, 13)), "1st", "2nd", "3rd"], [f"12{k} 000{k} 4" for k in range(9)],
+    [f"0{k} 123 45 67" for k in range(44, 90)], ["010 00", "010 01"] * 9, ["1 2", "1 1", "12"] * 9,
+])  # fmt: skip
+def test_codes_with_letters_and_blanks_are_no_amounts(read: Any, cells: list[str]) -> None:
+    for how in ({}, {"decimal": ","}, {"thousands": " "}, {"signs": "abcd"}):
+        table = read(cells, **how)
+        assert (table.frame["c"].tolist(), table.remarks) == (cells, {})
+
+
+@pytest.mark.parametrize("how", [
+    {"decimal": ","}, {"thousands": " "}, {"thousands": ","}, {"signs": "$%"}, {"missing": ["N"]},
+])  # fmt: skip
+def test_what_is_said_of_some_columns_changes_no_codes_of_others(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    """Seen: '010 01' became 1001, '1 2' and '12' one level, card numbers equal floats."""
+    own = pd.DataFrame({
+        "code": ["010 01", "010 02", "001"], "class": ["1 2", "12", "1 1"], "yes": ["Y", "N", "Y"],
+        "card": ["9102 0000 0000 0002", "9102000000000002", "9102000000000003"],
+        "dial": ["+41", "+1 234", "+44"], "zip": ["00123", "60614", "01945"],
+    })  # fmt: skip
+    own.to_csv(tmp_path / "t.csv", index=False)
+    pd.testing.assert_frame_equal(
+        read_file(tmp_path / "t.csv", **how).frame, own, check_dtype=False
+    )
+
+
 @pytest.mark.parametrize(("cells", "how", "numbers"), [
     (["171,2", "180,05", "99,9"], {"decimal": ","}, [171.2, 180.05, 99.9]),
     (["1.171,20", "180,05", "9"], {"decimal": ",", "thousands": "."}, [1171.2, 180.05, 9]),
@@ -84,6 +124,8 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
      [1234.5, 20, -3000.1]),
     (["2.7%", "0.5 %"], {"signs": "%"}, [2.7, 0.5]),
     (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
+    (["1 234 567", "870"], {"thousands": " "}, [1234567, 870]),
+    (["12.5 kg", "3.125kg"], {"signs": "CHF+kg"}, [12.5, 3.125]),
 ])  # fmt: skip
 def test_the_owner_says_how_numbers_are_written(
     read: Any, cells: list[str], how: dict[str, Any], numbers: list[float]
