@@ -25,11 +25,9 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
+from pyhybrid.sources.dialects import MARKS, MISSING_LEVELS, MISSING_NUMBERS
 from pyhybrid.tables.formats import format_of, read_texts, reason_of
 
-_MISSING_TEXT = ("", "NA")
-_MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
-_MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
 # a number that would lose its first character, and 1E10: programs write 1e+10
 _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
@@ -150,7 +148,7 @@ def read_file(
     columns, remarks = {}, {}
     for name in text:
         why = written.unread(texts.cells[name], text[name])
-        column = text[name].where(~text[name].isin(_MISSING_TEXT)) if why else _typed(text[name])
+        column = text[name].where(~text[name].isin(MISSING_LEVELS)) if why else _typed(text[name])
         why = why or text_among_numbers(column) or marks_among_numbers(text[name], column)
         columns[name] = column
         if why is not None:
@@ -204,7 +202,7 @@ class _Written:
         """Cells with plain numbers, if all that are not missing are numbers in this way; else as
         they are: `N` is missing among numbers, and a level beside `Y`."""
         cells: pd.Series = text.where(~text.isin(self.missing), "")
-        texts = pd.Series(cells[~cells.isin(_MISSING_NUMBER)].unique(), dtype=object)
+        texts = pd.Series(cells[~cells.isin(MISSING_NUMBERS)].unique(), dtype=object)
         if not len(texts) or self.numbers(texts.head(_TRIED)).isna().any():
             return text
         numbers = self.numbers(texts)
@@ -231,16 +229,17 @@ class _Written:
         parts = texts.str.extract(pattern)
         digits = parts[1].str.replace(r"\D", "", regex=True)
         codes = parts[2].isna() & (digits.astype(np.float64) >= _LARGEST)
-        numbers: pd.Series = parts[0] + digits + ("." + parts[2]).fillna("")
-        return numbers.where(~codes)
+        numbers: pd.Series = (parts[0] + digits + ("." + parts[2]).fillna("")).where(~codes)
+        return numbers
 
     def unread(self, text: pd.Series, plain: pd.Series) -> str | None:
         """Why a column with points stays text where these are not decimal."""
         if self.decimal == "." or not text.equals(plain):
             return None
-        held = text[~text.isin(_MISSING_NUMBER)]
-        numbers = pd.to_numeric(held, errors="coerce").notna()
-        if not held.str.contains(".", regex=False).any() or numbers.mean() < _MOSTLY:
+        held = text[~text.isin(MISSING_NUMBERS)]
+        if not held.str.contains(".", regex=False).any():
+            return None
+        if pd.to_numeric(held, errors="coerce").notna().mean() < _MOSTLY:
             return None
         return "it holds numbers with points, which are not decimal here, and is read as text"
 
@@ -249,12 +248,12 @@ def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
     codes, distinct = pd.factorize(text)
     texts = pd.Series(distinct)
-    absent = texts.isin(_MISSING_NUMBER).to_numpy(dtype=bool)
+    absent = texts.isin(MISSING_NUMBERS).to_numpy(dtype=bool)
     numbers = _as_written(texts[~absent].reset_index(drop=True))
     typed: pd.Series
     if numbers is None:
-        empty = texts.isin(_MISSING_TEXT).any()
-        typed = text.where(~text.isin(_MISSING_TEXT)) if empty else text
+        empty = texts.isin(MISSING_LEVELS).any()
+        typed = text.where(~text.isin(MISSING_LEVELS)) if empty else text
     else:
         known = np.full(texts.size, np.nan) if absent.any() else numbers
         if absent.any():
@@ -301,7 +300,7 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     dates = isinstance(form, Dates)
     levels = form.codes if isinstance(form, Dates) else form.levels or ()
     texts_of_levels = [level for level in levels if isinstance(level, str)]
-    absent = text.isin((*_MISSING_NUMBER, *written.missing)) & ~text.isin(texts_of_levels)
+    absent = text.isin((*MISSING_NUMBERS, *written.missing)) & ~text.isin(texts_of_levels)
     cells: pd.Series = text.where(~absent)
     if texts_of_levels or dates:
         return cells
@@ -321,7 +320,7 @@ def text_among_numbers(column: pd.Series) -> str | None:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
     known = column.dropna()
-    known = known[~known.isin(_MISSING_NUMBER)]
+    known = known[~known.isin(MISSING_NUMBERS)]
     try:
         head = known.head(_LOOKED_AT).astype(str)
         if not len(head) or _amounts(head)[0].mean() < _SOME:
@@ -382,14 +381,18 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
-    """What is said of marks such as ``.`` that were taken for missing numbers."""
+    """What is said of marks such as ``.`` that were taken for missing numbers, and of ``NA`` among
+    texts."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
-        return None
-    marked = text[text.isin(_MARKS)]
-    marks = [mark for mark in _MARKS if (marked == mark).any()] if len(marked) else []
+        said = (
+            "'NA' is taken for a missing value, as programs write it: a level if types declare it"
+        )
+        return said if (text == "NA").any() else None
+    marked = text[text.isin(MARKS)]
+    marks = [mark for mark in MARKS if (marked == mark).any()] if len(marked) else []
     pattern, held = rf"{_THOUSANDS}|[1-9]\d{{0,2}}", text.head(_LOOKED_AT)
-    alike = held[~held.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all()
-    held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique() if alike else [], dtype=object)
+    alike = held[~held.isin(MISSING_NUMBERS)].str.fullmatch(pattern).all()
+    held = pd.Series(text[~text.isin(MISSING_NUMBERS)].unique() if alike else [], dtype=object)
     points = held.str.contains(".", regex=False)
     if points.sum() > FEW and held.str.fullmatch(pattern).all():
         return (

@@ -1,5 +1,7 @@
 """Cells of a CSV file: codes stay codes; what is missing, or a number written as text, is said."""
 
+import csv
+from datetime import date, datetime, time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.models.columns.kinds import Counts, Nominal
+from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.read import SourceTable, read_file
 from tests.conftest import require
 from tests.refusals import refuses
@@ -52,6 +55,15 @@ def test_marks_of_other_programs_are_missing_numbers_and_said(read: Any, mark: s
     np.testing.assert_equal(table.frame["c"].to_numpy(), [np.nan, 1.5, 2.5, np.nan, 7])
     assert table.remarks["c"] == f"{mark!r} is taken for a missing number"
     assert read([mark, "a", "b"]).frame["c"].tolist() == [mark, "a", "b"], "a level among texts"
+
+
+def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> None:
+    """Seen: Namibia vanished without a word."""
+    table = read(["NA", "ZA", "BW", "-"])
+    assert table.frame["c"].isna().tolist() == [True, False, False, False]
+    assert table.remarks["c"].startswith("'NA' is taken for a missing value")
+    declared = table.read_as({"c": Nominal(levels=("NA", "ZA", "BW", "-"))})
+    assert declared.frame["c"].tolist() == ["NA", "ZA", "BW", "-"]
 
 
 @pytest.mark.parametrize(("cells", "said"), [
@@ -170,6 +182,51 @@ def test_dialects_are_taken_and_said(
     assert table.frame["zip"].tolist() == own["zip"].tolist()
 
 
+@pytest.mark.parametrize(("text", "columns", "said"), [
+    ("a;b;wage (EUR, net)\n1;x;5,25\n2;y;6,75\n", ["a", "b", "wage (EUR, net)"], "';'"),
+    ('a;"wage, net"\n1;x\n2;y\n', ["a", "wage, net"], "';'"),
+    ("a^b\n1^x\n2^y\n", ["a", "b"], "'^'"),
+    ("sep=;\na;b\n1;x,y\n2;y,z\n", ["a", "b"], "';'"), ("'a','b'\n'1','x'\n", ["a", "b"], "quoted"),
+    ("a, b\n1, x\n2, y\n", ["a", "b"], "blanks after"), ("a,b\n1,x;y\n2,z\n", ["a", "b"], None),
+    ('full name\n"Anna Mo"\nBob\n', ["full name"], None), ("id\n7\n8\n", ["id"], None),
+])  # fmt: skip
+def test_lines_tell_what_is_between_cells(
+    tmp_path: Path, text: str, columns: list[str], said: str | None
+) -> None:
+    """Seen: whole records as the levels of one column, which a strict release published."""
+    (tmp_path / "t.csv").write_text(text)
+    table = read_file(tmp_path / "t.csv")
+    assert [*table.frame] == columns
+    assert len(table.frame) == text.count("\n") - 1 - text.startswith("sep")
+    assert (said or "") in "".join(table.of_file)
+    assert said is not None or not table.of_file
+    if said != "blanks after":  # a folder is read as a file is
+        folder = open_source(f"{tmp_path}/*.csv")
+        seen = folder.sample(folder.columns).reset_index(drop=True)
+        assert seen.astype(str).equals(table.text.astype(str))
+
+
+@pytest.mark.parametrize("text", [
+    "age sex n\n18 f 1\n19 m 2\n", "a:b\n1:2\n3:4\n", "a,b;c\n1,5;2\n2,5;3\n", "a#b\n1#2\n3#4\n",
+])  # fmt: skip
+def test_lines_that_fit_several_marks_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    refuses("must say what is between its cells", read_file, tmp_path / "t.csv")
+    assert read_file(tmp_path / "t.csv", separator="|").frame.shape == (2, 1)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a,b\n1,2,\n3,4,\n", "line 2 has 3, the first one 2"),
+    ("# made\na,b\n1,2\n", "line 2 has 2, the first one 1; a title"),
+    ("Survey\n\na,b\n1,2\n", "line 3 has 2, the first one 1; a title"),
+    ("a,b\n1," + "x" * 200_000, "more than 131,072 characters"),
+    ("a,b\n1,\0\n" + "1,2\n" * 9, "bytes of 0: mend"), ("a,a\nx,y\n", "columns 1 and 2 of data"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    refuses(said, read_file, tmp_path / "t.csv")
+
+
 def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
     """Seen: UTF-16 was to be made of latin1, which gives garbage."""
     path = tmp_path / "t.csv"
@@ -177,6 +234,8 @@ def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
         path.write_text("größe,x\n1,2\n", encoding=encoding)
         refuses(f"encoding='{encoding}' reads", read_file, path)
         assert [*read_file(path, encoding=encoding).frame] == ["größe", "x"]
+    path.write_bytes("a,b\n1,2\n".encode("utf-16-le"))
+    refuses("encoding='utf-16-le' reads", read_file, path)
     refuses("encoding must be one that Python knows", read_file, path, encoding="nope")
 
 
@@ -184,11 +243,13 @@ def test_excel_is_read_as_texts(tmp_path: Path) -> None:
     require(find_spec("openpyxl") is not None, "openpyxl is not installed")
     own = pd.DataFrame({"zip": ["00123", "60614"], "n": [7, 8], "wage": [2.5, None]})
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
-        own.assign(day=pd.to_datetime(["2021-03-01", "2021-04-01"])).to_excel(book, index=False)
+        days = pd.to_datetime(["2021-03-01", "2021-04-01"])
+        own.assign(day=days, at=[time(8, 30), time(9)]).to_excel(book, index=False)
         own[["n"]].to_excel(book, sheet_name="other", index=False)
     table = read_file(tmp_path / "t.xlsx")
     pd.testing.assert_frame_equal(table.frame[[*own]], own)
     assert table.frame["day"].tolist() == ["2021-03-01", "2021-04-01"]
+    assert table.frame["at"].tolist() == ["08:30:00", "09:00:00"]
     assert "its first sheet of 2" in table.of_file[0]
     assert [*read_file(tmp_path / "t.xlsx", sheet="other").frame] == ["n"]
     refuses("sheet must be one of", read_file, tmp_path / "t.xlsx", sheet="none")
@@ -202,17 +263,22 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     own = pd.DataFrame(
         {"sat": [1.0, 2, 9, 1], "wage": [1200.0, -9, np.nan, 3100.5], "s": [*"abca"]}
     )
+    own["day"] = [date(2021, 3, 1), date(2021, 4, 1), None, date(1999, 12, 31)]
+    own["at"] = pd.to_datetime([datetime(2021, 3, 1, 8, 30, place) for place in range(4)])
     labels = {"sat": {1: "low", 2: "high", 9: "refused"}, "wage": {-9: "not asked"}}
     if name == "t.sav":
         ranges = {"wage": [{"lo": -9, "hi": -7}]}
         pyreadstat.write_sav(own, tmp_path / name, variable_value_labels=labels,
                              missing_ranges=ranges)  # fmt: skip
     else:
-        own.astype({"sat": int}).to_stata(tmp_path / name, write_index=False,
-                                          value_labels={"sat": labels["sat"]})  # fmt: skip
+        stata = own.astype({"sat": int, "day": "datetime64[ns]"})
+        labels_of = {"sat": labels["sat"]}
+        stata.to_stata(tmp_path / name, write_index=False, value_labels=labels_of)
     table = read_file(tmp_path / name)
     assert table.frame["sat"].tolist() == ["low", "high", "refused", "low"]
     np.testing.assert_equal(table.frame["wage"].to_numpy(), own["wage"].to_numpy())
+    assert table.text["day"].tolist() == ["2021-03-01", "2021-04-01", "", "1999-12-31"]
+    assert table.text["at"].iloc[1] == "2021-03-01 08:30:01"
     assert table.codes == ({"wage": (-9,)} if name == "t.sav" else {})
 
 
@@ -220,6 +286,10 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     ("59,low,-0.69", False), ("59,12,low", False), ("1,2", False),
     ("2010,2011,region", True), ("age,low,visits", True), ("x1,2nd,y", True),
     ("2001-05-06,m,south", False), ("01.02.1999,x,south", False), ("Apple,Pear,sex", True),
+    ("Ann,a@b.ch,x,y", False), ("x,70.5%,y,z", False), ("x,y,$2065.40,z", False),
+    ("1,1,0,3", False), ('x,y,"2,065.40",z', False), ("756.1234.5678.97,Mo,Mo,x", False),
+    ("id,1/22/20,1/23/20", True),
+    ("Huber,Huber,1978-05-14,x,y", False), ("x,y,2.5-3,z", True), ("v1.5,w,x", True),
 ])  # fmt: skip
 def test_a_first_line_that_looks_like_a_record_is_refused(
     tmp_path: Path, header: str, fine: bool
@@ -228,13 +298,18 @@ def test_a_first_line_that_looks_like_a_record_is_refused(
     path = tmp_path / "t.csv"
     rows = {"2001-05-06": "2002-07-08,f,north\n2003-01-01,m,north\n",
             "01.02.1999": "03.04.1999,x,south\n05.06.2001,y,north\n",
-            "Apple": "Apple,,f\nApple,Pear,m\n"}  # fmt: skip
-    other = ",".join("7" * len(header.split(","))) + "\n"
+            "Apple": "Apple,,f\nApple,Pear,m\n", "Ann": "Bo,c@d.org,,\nCy,,,z\n",
+            "756.1234.5678.97": "756.9876.5432.10,Li,Ba,x\n",
+            "Huber": "Meier,Li,1965-12-31,a,b\n"}  # fmt: skip
+    other = ",".join("7" * len(next(csv.reader([header])))) + "\n"
     path.write_text(f"{header}\n" + rows.get(header.split(",")[0], other))
     if fine:
         assert ",".join(read_file(path).frame) == header
     else:
         refuses("must have the names of its columns in its first line", read_file, path)
+        (tmp_path / "folder").mkdir()
+        path.rename(tmp_path / "folder" / "t.csv")
+        refuses("must have the names of its columns", open_source, str(tmp_path / "folder"))
 
 
 @pytest.mark.parametrize(("text", "fine"), [
