@@ -20,7 +20,7 @@ _DAYS = (
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%-d.%-m.%y", "%-d/%-m/%y", "%-m/%-d/%y", "%d-%b-%y",
 )  # fmt: skip
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f")
-NUMBERS = ("%Y%m%d", "%Y%m", "%Y%j")
+NUMBERS = ("%Y%m%d", "%Y%m")
 """Formats of dates that are whole numbers."""
 _ALONE = (
     *NUMBERS,
@@ -57,7 +57,7 @@ def date_format(column: pd.Series) -> str | None:
         if pd.api.types.is_complex_dtype(column.dtype):
             return None
         shares = [held.between(_FIRST * size, (_LAST + 1) * size).mean()
-                  for size in (100, 1000, 10_000)]  # fmt: skip
+                  for size in (100, 10_000)]  # fmt: skip
         if max(shares) < _READ or (held % 1 != 0).any():
             return None
         held = held.map(text_of)

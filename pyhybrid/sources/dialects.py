@@ -23,14 +23,17 @@ MISSING_LEVELS = ("", "NA")
 MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
 MISSING_NUMBERS = (*MISSING_LEVELS, "NaN", "nan", *MARKS)
 """Cells that are taken for missing among numbers and dates, and where levels are declared."""
-_SEPARATORS, _OTHERS = ",;\t|^~", " :#&*/\\!@=+"
+_SEPARATORS, _NO_MARKS = ",;\t|^~", "\"'._-()[]{}%$€?,"
 _SNIFFED, _AGREE = 65_536, 0.9  # characters that are looked at; share of lines
 _ROWS_OF_HEADER = 1000
-_DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4}")
+_DATE = re.compile(
+    r"\d{4}([-./])\d\d?\1\d\d?\D?.*|\d\d?([-./])\d\d?\2\d{2,4}(\D.*)?|\d\d?:\d\d(:\d\d)?|"
+    r"\d\d?[-. ]+[^\W\d]{3,9}[-., ]+\d{2,4}|[^\W\d]{3,9}\.? \d\d?, \d{4}"
+)
 _YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
 _NUMBER = re.compile(r"[$€£]?\s*[+-]?\s*[$€£]?\d[\d.,'’\s]*[%€]?")
 _EXACT = re.compile(r"\D*\d+[.,]\d+\D*|\D*\d{1,3}([.,'’]\d{3})+([.,]\d+)?\D*")
-_LONG = re.compile(r"\+?(\d[\s./-]?){7,}")
+_LONG = re.compile(r"\+?(\d[\s./-]?){7,}|[0-9a-fA-F-]{16,}")
 _MAIL = re.compile(r"\S+@\S+\.\w+")
 
 
@@ -106,10 +109,11 @@ def _separator(path: Path, lines: list[str], quote: str) -> str:
     rivals = [mark for mark in _SEPARATORS[1:] if cells[mark] > 1]
     if cells[taken] == 1:
         bare = [line.replace(quote, "").strip() for line in lines]
-        many = {mark: {len(line.split(mark)) for line in bare} for mark in _OTHERS[1:]}
-        many[" "] = {len(line.split()) for line in bare}
-        rivals = [mark for mark, parts in many.items() if len(parts) == 1 and parts != {1}]
-        rivals = rivals if len(bare) > 2 else []
+        held = {mark for mark in "".join(bare[:1]) if not mark.isalnum()} - {*_NO_MARKS}
+        for mark in sorted(held):
+            parts = [len(line.split(None if mark == " " else mark)) for line in bare]
+            if len(bare) > 2 and parts.count(parts[0]) >= _AGREE * len(parts):
+                rivals.append(mark)
     if taken == "," and rivals:
         marks = ", ".join(map(repr, [",", *rivals]))
         raise InvalidInput(

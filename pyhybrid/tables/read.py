@@ -49,9 +49,9 @@ _WAYS = (
 _WORD = r"[^\W\d_]"
 _SYMBOLS = "$€£¥₹"
 _MONEY = rf"[{_SYMBOLS}]|(?:EUR|USD|CHF|GBP|JPY|CAD|AUD|SEK|NOK|DKK|PLN|CZK|INR|CNY)(?!{_WORD})"
-_GROUPS = r"(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
+_GROUPS = r"(?=[.,]\d)|(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
 _AMOUNT = (
-    rf"\A\s*(\()?([+−-]?)\s*({_MONEY}|)\s*[+−-]?((?:{_GROUPS})(?:[.,]\d+)?)\s*"
+    rf"\A\s*(\()?([+−-]?)\s*({_MONEY}|)\s*[+−(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
     rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/]){{0,8}})\s*([)−-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
@@ -220,15 +220,14 @@ class _Written:
         signs = map(re.escape, re.findall(rf"{_WORD}+|[^\w\s+-]", self.signs))
         beside, whole = rf"(?:{'|'.join([*signs, chr(92) + 's'])})*", r"(?:[1-9]\d*|0)"
         sign = r"-?" if self.thousands.isspace() else r"[+-]?"  # +41 791 is no number
+        point = re.escape(self.decimal)
         if self.thousands:
             between = r"\s" if self.thousands.isspace() else re.escape(self.thousands)
             whole = rf"(?:{whole}|[1-9]\d{{0,2}}(?:{between}\d{{3}})+)"
-        pattern = (
-            rf"\A{beside}({sign}){beside}({whole})(?:{re.escape(self.decimal)}(\d+))?{beside}\Z"
-        )
+        pattern = rf"\A{beside}({sign}){beside}({whole}|(?={point}\d))(?:{point}(\d+))?{beside}\Z"
         parts = texts.str.extract(pattern)
         digits = parts[1].str.replace(r"\D", "", regex=True)
-        codes = parts[2].isna() & (digits.astype(np.float64) >= _LARGEST)
+        codes = parts[2].isna() & (pd.to_numeric(digits, errors="coerce") >= _LARGEST)
         numbers: pd.Series = (parts[0] + digits + ("." + parts[2]).fillna("")).where(~codes)
         return numbers
 
@@ -331,7 +330,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
     odd = np.flatnonzero(~amounts[codes])
-    few = texts[~amounts].size <= _FEW_TEXTS < odd.size and amounts.sum() > FEW
+    most = max(_FEW_TEXTS, amounts.sum() / 10)
+    few = (~amounts).sum() <= most < odd.size and amounts.sum() > FEW
     if odd.size >= (1 - _MOSTLY) * known.size and not few:
         return None
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])

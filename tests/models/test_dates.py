@@ -27,7 +27,6 @@ WRITTEN = {
         name: TIMES.dt.strftime(name)
         for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
     },
-    "%Y%j": TIMES.dt.strftime("%Y%j").astype(int),
     "%H:%M": TIMES.dt.strftime("%H:%M"),
     "%Y-%m-%d %H:%M:%S": TIMES.dt.strftime("%Y-%m-%d %H:%M:%S"),
     "%Y-%m-%dT%H:%M:%SZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -84,6 +84,9 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     ([f"{k}cm" for k in range(150, 190)], "signs=cm reads"),
     ([f"CHF {k}.6k" for k in range(40)], "signs=CHF+k reads"),
     ([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], "in one way and one unit"),
+    ([f"$({k}.50)" if k % 5 else f"${k}.50" for k in range(20)], "write them as -5"),
+    ([f"{k}.--" for k in range(20)], "write them in one way"), (["1,5E+03", ",5"], "in one way"),
+    ([*(f"{k}.5" for k in range(90)), *map("why {}".format, range(8))] * 2, "text in row 90"),
     ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
     ([*(f"{k}.25" for k in range(20)), *["k.A."] * 900], "text in row 20"),
     ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
@@ -137,6 +140,7 @@ def test_what_is_said_of_some_columns_changes_no_codes_of_others(
     (["2.7%", "0.5 %"], {"signs": "%"}, [2.7, 0.5]),
     (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
     (["1 234 567", "870"], {"thousands": " "}, [1234567, 870]),
+    ([",5", "-,25", "1,75"], {"decimal": ","}, [0.5, -0.25, 1.75]),
     (["12.5 kg", "3.125kg"], {"signs": "CHF+kg"}, [12.5, 3.125]),
 ])  # fmt: skip
 def test_the_owner_says_how_numbers_are_written(
@@ -208,6 +212,7 @@ def test_lines_tell_what_is_between_cells(
 
 @pytest.mark.parametrize("text", [
     "age sex n\n18 f 1\n19 m 2\n", "a:b\n1:2\n3:4\n", "a,b;c\n1,5;2\n2,5;3\n", "a#b\n1#2\n3#4\n",
+    "a\x01b\n1\x012\n3\x014\n", "a   b\n1  2\n3 4\n",
 ])  # fmt: skip
 def test_lines_that_fit_several_marks_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "t.csv").write_text(text)
@@ -289,6 +294,7 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     ("Ann,a@b.ch,x,y", False), ("x,70.5%,y,z", False), ("x,y,$2065.40,z", False),
     ("1,1,0,3", False), ('x,y,"2,065.40",z', False), ("756.1234.5678.97,Mo,Mo,x", False),
     ("id,1/22/20,1/23/20", True),
+    ("x,y,30 Apr 1978", False), ("x,y,30.4.1978 10:00", False), ("x,y,08:30", False),
     ("Huber,Huber,1978-05-14,x,y", False), ("x,y,2.5-3,z", True), ("v1.5,w,x", True),
 ])  # fmt: skip
 def test_a_first_line_that_looks_like_a_record_is_refused(
@@ -296,12 +302,15 @@ def test_a_first_line_that_looks_like_a_record_is_refused(
 ) -> None:
     """Seen: the first person's record was published as the names of the columns."""
     path = tmp_path / "t.csv"
+    other = ",".join("7" * len(next(csv.reader([header])))) + "\n"
     rows = {"2001-05-06": "2002-07-08,f,north\n2003-01-01,m,north\n",
             "01.02.1999": "03.04.1999,x,south\n05.06.2001,y,north\n",
             "Apple": "Apple,,f\nApple,Pear,m\n", "Ann": "Bo,c@d.org,,\nCy,,,z\n",
             "756.1234.5678.97": "756.9876.5432.10,Li,Ba,x\n",
+            "x": "a,b,1 May 2001\n" if "Apr" in header else
+                 "a,b,1.5.2001 11:30\n" if ":00" in header else
+                 "a,b,11:45\n" if ":30" in header else other,
             "Huber": "Meier,Li,1965-12-31,a,b\n"}  # fmt: skip
-    other = ",".join("7" * len(next(csv.reader([header])))) + "\n"
     path.write_text(f"{header}\n" + rows.get(header.split(",")[0], other))
     if fine:
         assert ",".join(read_file(path).frame) == header
