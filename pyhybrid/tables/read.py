@@ -51,8 +51,8 @@ _SYMBOLS = "$€£¥₹"
 _MONEY = rf"[{_SYMBOLS}]|(?:EUR|USD|CHF|GBP|JPY|CAD|AUD|SEK|NOK|DKK|PLN|CZK|INR|CNY)(?!{_WORD})"
 _GROUPS = r"(?=[.,]\d)|(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
 _AMOUNT = (
-    rf"\A\s*(\()?([+−-]?)\s*({_MONEY}|)\s*[+−(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
-    rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/]){{0,8}})\s*([)−-]?)\s*\Z"
+    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
+    rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
@@ -217,8 +217,9 @@ class _Written:
     def numbers(self, texts: pd.Series) -> pd.Series:
         """Of each text the plain number, none if it is no number in this way, or a code: with a 0
         before its digits, with blanks that are not between thousands, or larger than floats."""
-        signs = map(re.escape, re.findall(rf"{_WORD}+|[^\w\s+-]", self.signs))
-        beside, whole = rf"(?:{'|'.join([*signs, chr(92) + 's'])})*", r"(?:[1-9]\d*|0)"
+        signs = re.findall(rf"{_WORD}+|[^\w\s+-]", self.signs)
+        beside = "|".join([r"\s", *(re.escape(sign) + r"\.?" * sign.isalpha() for sign in signs)])
+        beside, whole = rf"(?:{beside})*", r"(?:[1-9]\d*|0)"
         sign = r"-?" if self.thousands.isspace() else r"[+-]?"  # +41 791 is no number
         point = re.escape(self.decimal)
         if self.thousands:
@@ -337,7 +338,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
     beside = f"text in row {rows}{more} (counted from 0 below the header)"
-    if not plain[amounts].all():
+    signed = texts.str.match(r"\+\d+[.,]\d")  # +41 is a code, +3.5 is none
+    if not plain[amounts].all() or signed.sum() > FEW:
         why = _with_signs(texts[amounts], parts[amounts])
         return f"{why}; it has {beside}, too" if why and odd.size else why
     if not odd.size or _as_written(texts[plain].reset_index(drop=True)) is None:  # codes
@@ -360,11 +362,14 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
     """Why different texts seem to be numbers with signs, separators or units, and what reads them,
     or how they are to be written."""
     held = "it holds numbers with signs, separators or units, and is read as text:"
-    money, units = {*parts[2]} - {""}, {*parts[4]} - {"", *_SYMBOLS}
-    money |= {*parts[4]} & {*_SYMBOLS}
-    mixed = len(money) > 1 or len(units) > 1 or bool(units and not parts[4].isin(units).all())
+    after = parts[4].str.strip(".")
+    money, units = {*parts[2]} - {""}, {*after} - {"", *_SYMBOLS}
+    money |= {*after} & {*_SYMBOLS}
+    mixed = len(money) > 1 or len(units) > 1 or bool(units and not after.isin(units).all())
+    mixed = mixed or bool(parts[1].eq("+").any())
     if any(re.match(_WORD, unit) for unit in units):  # 180 cm; or codes such as 12a
         letters = len(units) > 1 and all(len(unit) == 1 for unit in units)
+        letters = letters and bool(parts[3].str.isdigit().all())
         if letters or len(units) > _FEW_TEXTS or len(texts) <= FEW * len(units):
             return None
     signs = "+".join(sorted(money | units))
@@ -375,7 +380,7 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
             given = [f"{name}={mark!r}" if mark == " " else f"{name}={mark}"
                      for name, mark in said.items() if mark]  # fmt: skip
             return f"{held} {' and '.join(given)} {'reads' if len(given) == 1 else 'read'} them"
-    if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].eq("−").any():
+    if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].isin(["−", "–"]).any():
         return f"{held} it has numbers below 0 as (5), 5- or with another sign: write them as -5"
     return f"{held} write them in one way and one unit, with a point alone"
 

@@ -85,6 +85,9 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     ([f"CHF {k}.6k" for k in range(40)], "signs=CHF+k reads"),
     ([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], "in one way and one unit"),
     ([f"$({k}.50)" if k % 5 else f"${k}.50" for k in range(20)], "write them as -5"),
+    ([f"{k - 20:+.1f}" for k in range(40)], "write them in one way"),
+    ([f"{k}.5{'Mk'[k % 2]}" for k in range(40)], "in one way"), ([f"{k}.50 Fr." for k in range(20)],
+     "signs=Fr reads"), ([f"{k}.5{'*' * (k % 2)}" for k in range(20)], "in one way"),
     ([f"{k}.--" for k in range(20)], "write them in one way"), (["1,5E+03", ",5"], "in one way"),
     ([*(f"{k}.5" for k in range(90)), *map("why {}".format, range(8))] * 2, "text in row 90"),
     ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
@@ -141,7 +144,7 @@ def test_what_is_said_of_some_columns_changes_no_codes_of_others(
     (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
     (["1 234 567", "870"], {"thousands": " "}, [1234567, 870]),
     ([",5", "-,25", "1,75"], {"decimal": ","}, [0.5, -0.25, 1.75]),
-    (["12.5 kg", "3.125kg"], {"signs": "CHF+kg"}, [12.5, 3.125]),
+    (["12.5 kg", "3.125kg."], {"signs": "CHF+kg"}, [12.5, 3.125]),
 ])  # fmt: skip
 def test_the_owner_says_how_numbers_are_written(
     read: Any, cells: list[str], how: dict[str, Any], numbers: list[float]
