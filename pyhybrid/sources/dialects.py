@@ -148,11 +148,11 @@ def check_header(path: Path, header: list[str], rows: pd.DataFrame) -> None:
     for place, name in enumerate(text.strip() for text in header):
         held = {str(text).strip() for text in rows.iloc[:_ROWS_OF_HEADER, place]} - {""}
         number = _NUMBER.fullmatch(name) and not _YEAR.fullmatch(name)
-        for form, below in ((_DATE, _DATE), (_LONG, _LONG), (_MAIL, _MAIL), (_EXACT, _NUMBER)):
-            numbers = form is not _EXACT or bool(number)
-            sure |= bool(
-                numbers and held and form.fullmatch(name) and all(map(below.fullmatch, held))
-            )
+        for form in (_DATE, _LONG, _MAIL):
+            sure |= bool(held and form.fullmatch(name) and all(map(form.fullmatch, held)))
+        if number and _EXACT.fullmatch(name):  # no question 1.1 with answers 1 to 5
+            exact = sum(_EXACT.fullmatch(text) is not None for text in held)
+            sure |= bool(2 * exact > len(held) and all(map(_NUMBER.fullmatch, held)))
         alike += bool(number or (name in held and len(held) > 1))
     if sure or (alike and 2 * alike >= len(header)):
         raise InvalidInput(

@@ -233,6 +233,8 @@ def test_lines_that_fit_several_marks_are_refused(tmp_path: Path, text: str) -> 
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "t.csv").write_text(text)
     refuses(said, read_file, tmp_path / "t.csv")
+    (tmp_path / "t.duckdb").write_text("")
+    refuses("named, as in duckdb://", read_file, tmp_path / "t.duckdb")
 
 
 def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
@@ -298,7 +300,8 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     ("1,1,0,3", False), ('x,y,"2,065.40",z', False), ("756.1234.5678.97,Mo,Mo,x", False),
     ("id,1/22/20,1/23/20", True),
     ("x,y,30 Apr 1978", False), ("x,y,30.4.1978 10:00", False), ("x,y,08:30", False),
-    ("Huber,Huber,1978-05-14,x,y", False), ("x,y,2.5-3,z", True), ("v1.5,w,x", True),
+    ("Huber,Huber,1978-05-14,x,y", False), ("x,y,2.5-3,z", True),
+    ("x,y,z,1.1", True), ("v1.5,w,x", True),
 ])  # fmt: skip
 def test_a_first_line_that_looks_like_a_record_is_refused(
     tmp_path: Path, header: str, fine: bool
@@ -312,7 +315,8 @@ def test_a_first_line_that_looks_like_a_record_is_refused(
             "756.1234.5678.97": "756.9876.5432.10,Li,Ba,x\n",
             "x": "a,b,1 May 2001\n" if "Apr" in header else
                  "a,b,1.5.2001 11:30\n" if ":00" in header else
-                 "a,b,11:45\n" if ":30" in header else other,
+                 "a,b,11:45\n" if ":30" in header else other if "1.1" in header else
+                 other.replace("7", "7.25"),
             "Huber": "Meier,Li,1965-12-31,a,b\n"}  # fmt: skip
     path.write_text(f"{header}\n" + rows.get(header.split(",")[0], other))
     if fine:
