@@ -118,7 +118,7 @@ def _separator(path: Path, lines: list[str], quote: str) -> str:
         marks = ", ".join(map(repr, [",", *rivals]))
         raise InvalidInput(
             f"data file {path} must say what is between its cells: all lines fit several marks, "
-            f"{marks}; separator= takes one of them (--read separator=,)"
+            f"{marks}; separator= says which"
         )
     return taken
 
