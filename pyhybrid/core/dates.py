@@ -16,9 +16,23 @@ import pandas as pd
 _DAYS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
     "%-d.%-m.%Y", "%-d/%-m/%Y", "%-m/%-d/%Y", "%d-%b-%Y", "%d %b %Y", "%d%b%Y",
+    "%d %B %Y", "%-d %B %Y", "%-d %b %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
+    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%-d.%-m.%y", "%-d/%-m/%y", "%-m/%-d/%y", "%d-%b-%y",
 )  # fmt: skip
 _TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f")
-_ALONE = ("%Y%m%d", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y-%m", "%Y/%m", "%m/%Y", *_TIMES)
+NUMBERS = ("%Y%m%d", "%Y%m")
+"""Formats of dates that are whole numbers."""
+_ALONE = (
+    *NUMBERS,
+    "%d%m%Y",
+    "%m%d%Y",
+    "%Y%m%d%H%M%S",
+    "%Y%m%dT%H%M%S",
+    "%Y-%m",
+    "%Y/%m",
+    "%m/%Y",
+    *_TIMES,
+)
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _FIELD = re.compile(r"(%-?[A-Za-z])")
 _LOOKED_AT, _MOST_LOOKED_AT, _READ = 100, 50_000, 0.9
@@ -42,8 +56,9 @@ def date_format(column: pd.Series) -> str | None:
     if pd.api.types.is_numeric_dtype(column.dtype):
         if pd.api.types.is_complex_dtype(column.dtype):
             return None
-        between = held.between(_FIRST * 10_000 + 101, (_LAST + 1) * 10_000)
-        if between.mean() < _READ or (held % 1 != 0).any():
+        shares = [held.between(_FIRST * size, (_LAST + 1) * size).mean()
+                  for size in (100, 10_000)]  # fmt: skip
+        if max(shares) < _READ or (held % 1 != 0).any():
             return None
         held = held.map(text_of)
     kinds = held.map(type).unique()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.running.tasks import in_threads
+from pyhybrid.sources.dialects import MISSING_LEVELS
 from pyhybrid.sources.source import (
     BATCH,
     SAMPLED,
@@ -22,6 +24,7 @@ from pyhybrid.sources.source import (
     IntArray,
     Request,
     Source,
+    counts_of,
     refuse_values,
 )
 
@@ -85,8 +88,11 @@ class IbisTable(Source):
 
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:
         self.check_columns(columns)
+        return self._sums(of_batch, self._batches(columns, levels=True))
+
+    def _sums(self, of_batch: Callable[[pd.DataFrame], Any], batches: Any) -> Any:
         total: Any = None
-        for added in in_threads(of_batch, self._batches(columns, levels=True)):
+        for added in in_threads(of_batch, batches):
             total = added if total is None else total + added
         if total is None:
             raise InvalidInput("the table must have rows: found none")
@@ -95,13 +101,15 @@ class IbisTable(Source):
     def batches(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         return self._batches(columns, levels=False)
 
-    def _batches(self, columns: Sequence[str], *, levels: bool) -> Iterator[pd.DataFrame]:
+    def _batches(
+        self, columns: Sequence[str], *, levels: bool, masked: Sequence[str] = MISSING_LEVELS
+    ) -> Iterator[pd.DataFrame]:
         """With texts as they are, or as levels, which are read at once."""
         rows = self._table.select(*columns)
         reader = _from_ibis("reading", partial(rows.to_pyarrow_batches, chunk_size=BATCH))
         while (batch := _from_ibis("reading", partial(next, reader, None))) is not None:
             frame = batch.to_pandas(strings_to_categorical=levels)
-            yield frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
+            yield frame.mask(frame.isin(masked)) if self.missing_texts and masked else frame
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         import ibis
@@ -116,11 +124,15 @@ class IbisTable(Source):
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])
+        known = {id(cells): cells for request in requests for cells in request}
+        known = {key: replace(cells, missing_texts=_missing_texts(cells, self.missing_texts))
+                 for key, cells in known.items()}  # fmt: skip
         if not self.grouped:
-            return super().counts(requests)
-        keys: dict[int, _Key] = {}
-        for cells in {id(cells): cells for request in requests for cells in request}.values():
-            keys[id(cells)] = _Key(self._table, cells, self.missing_texts)
+            asked = [tuple(known[id(cells)] for cells in request) for request in requests]
+            names = dict.fromkeys(cells.column for cells in known.values())
+            batches = self._batches([*names], levels=True, masked=())
+            return [*self._sums(partial(counts_of, asked), batches).parts]
+        keys = {key: _Key(self._table, cells, cells.missing_texts) for key, cells in known.items()}
         return [self._counted([keys[id(cells)] for cells in request]) for request in requests]
 
     def _counted(self, keys: Sequence[_Key]) -> IntArray:
@@ -174,6 +186,18 @@ class _Key:
             missing = bool(groups[place < 0].isna().any())
             raise refuse_values(self.cells.column, missing=missing)
         return place
+
+
+def _missing_texts(cells: ColumnCells, texts: Sequence[str]) -> tuple[str, ...]:
+    """Texts that stand for a missing value: those that are no declared level or code."""
+    if cells.changes_near is not None:
+        return tuple(texts)
+    levels = set()
+    for text in texts:
+        with contextlib.suppress(InvalidInput):  # of dates: none
+            if cells.cut(pd.Series([text], dtype=object, name=cells.column))[0] >= 0:
+                levels.add(text)
+    return tuple(text for text in texts if text not in levels)
 
 
 def _without(values: Any, missing_texts: Sequence[str]) -> Any:

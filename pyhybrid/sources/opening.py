@@ -10,11 +10,10 @@ from typing import Any
 
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SourceFailed
 from pyhybrid.sources.cluster import DaskFrame, SparkFrame
+from pyhybrid.sources.dialects import MISSING_NUMBERS, Dialect, dialect_of, header_of
 from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.sources.source import Source
 
-MISSING_TEXTS = ("", "NA", "NaN", "nan", ".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL")
-"""Cells of CSV files that are taken for missing, in columns of numbers and of levels."""
 _ENVIRONMENT = "env:"
 _SECRET = re.compile(r"://[^/@:]*:[^/@]+@|password=", re.IGNORECASE)
 _PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".csv.gz")
@@ -127,10 +126,34 @@ def _of_files(name: str) -> Source:
     try:
         if kind == _PARQUET:
             return IbisTable(connection.read_parquet(paths))
-        table = connection.read_csv(paths, all_varchar=True, header=True, delim=",", quote='"')
+        dialect = _dialect(name, paths)
+        table = connection.read_csv(
+            paths, all_varchar=True, header=True, delim=dialect.separator, quote=dialect.quote,
+            escape=dialect.quote, skip=int(dialect.first_line),
+        )  # fmt: skip
+    except InvalidInput:
+        raise
+    except UnicodeError:
+        raise InvalidInput(f"files of {name!r} must be UTF-8: write them so") from None
     except Exception as error:
         raise SourceFailed(f"files of {name!r} cannot be read: {type(error).__name__}") from None
-    return IbisTable(table, MISSING_TEXTS)
+    return IbisTable(table, MISSING_NUMBERS)
+
+
+def _dialect(name: str, paths: list[str]) -> Dialect:
+    """The one dialect of files with the same names of columns, read as a single file is."""
+    of_files = [dialect_of(Path(path), "utf-8-sig") for path in paths]
+    headers = [header_of(Path(path), own, "utf-8-sig")
+               for path, own in zip(paths, of_files, strict=True)]  # fmt: skip
+    for path, own, header in zip(paths, of_files, headers, strict=True):
+        if (own, header) != (of_files[0], headers[0]):
+            raise InvalidInput(
+                f"files of {name!r} must have the same columns in one order, and the same mark "
+                f"between cells: {path} and {paths[0]} differ"
+            )
+    if of_files[0].blanks:
+        raise InvalidInput(f"files of {name!r} must have no blanks after the marks between cells")
+    return of_files[0]
 
 
 def _of_relation(relation: Any) -> Any:

@@ -33,18 +33,19 @@ class ColumnCells:
     """Public cells of a column: `cut` gives the cell of each entry of a column without missing
     values, in which no other entry has a say, -1 for what is in no cell; `missing` is the cell of
     missing values, which None refuses. Cells of numbers may change at most once between any two
-    of `changes_near`, which is None if cells are single values."""
+    of `changes_near`, None if cells are single values. `missing_texts` are missing, too."""
 
     column: str
     n_cells: int
     cut: Callable[[pd.Series], IntArray]
     missing: int | None = None
     changes_near: FloatArray | None = None
+    missing_texts: tuple[str, ...] = ()
 
     def places(self, values: pd.Series) -> IntArray:
         """Cell of each record, -1 for what is in none, shape (n,)."""
         place = np.full(len(values), -1 if self.missing is None else self.missing, dtype=np.int64)
-        present = values.notna().to_numpy()
+        present = (values.notna() & ~values.isin(self.missing_texts)).to_numpy()
         place[present] = self.cut(values[present])
         return place
 
@@ -127,7 +128,8 @@ def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> Parts:
     for cells in {id(cells): cells for request in requests for cells in request}.values():
         place = cells.places(batch[cells.column])
         for wrong in np.flatnonzero(place < 0)[:1]:
-            missing = bool(pd.isna(batch[cells.column].iloc[wrong]))
+            value = batch[cells.column].iloc[wrong]
+            missing = bool(pd.isna(value)) or value in cells.missing_texts
             raise refuse_values(cells.column, missing=missing)
         places[id(cells)] = place
     counts = []

@@ -50,7 +50,8 @@ from pyhybrid.tables.read import text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _RARE = 10
-_PARTS_OF_DATES = 50
+_PARTS_OF_DATES, _HALF = 50, 0.5
+_PART_OF_A_DATE = r"\d{4}([-/.]\d\d?)?|\d\d?[/.]\d{4}"
 _OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out, unless the kind is Dates"
 _UNTOLD = "dates whose format they do not tell: declare it, format= of the kind Dates"
 _IDENTIFIES = "it may be an identifier: nearly all values differ"
@@ -95,7 +96,11 @@ def to_mend(column: pd.Series) -> str | None:
     """Why levels are to be numbers: text among these, or many dates."""
     if why := text_among_numbers(column):
         return why
-    if are_dates(column) and column.nunique() > MOST_DATES and dates_kind(column) is None:
+    known = column.dropna().head(_ROWS)
+    if not is_number(known):
+        parts = known.astype(str).str.fullmatch(_PART_OF_A_DATE)  # years, months beside days
+        known = known[~parts] if parts.mean() < _HALF else known
+    if are_dates(known) and column.nunique() > MOST_DATES and dates_kind(column) is None:
         return f"it holds {column.nunique():,} {_UNTOLD}"
     return None
 

@@ -8,33 +8,27 @@ values where all values of a column have one; values that the file calls missing
 from __future__ import annotations
 
 import csv
-import gzip
 import importlib
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime, time
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.sources.dialects import check_header, dialect_of, opened
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".xlsx": "excel", ".xls": "excel", ".sav": "spss", ".zsav": "spss", ".dta": "stata",
 }  # fmt: skip
 """What a file is, by how its name ends; ``.gz`` may follow for texts."""
+_NUMBERS = (int, float, np.integer, np.floating)
 _NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
-_SEPARATORS, _SNIFFED = ";\t|", 65_536
-_ROWS_OF_HEADER = 1000
-_DATE = re.compile(r"\d{4}-\d\d-\d\d.*|\d\d?[./]\d\d?[./]\d{2,4}")
-_YEAR = re.compile(r"(1[5-9]|20|21)\d\d")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +48,8 @@ def format_of(path: str | Path) -> str:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = FORMATS.get("".join(suffixes[-2:-1] if packed else suffixes[-1:]))
+    if "".join(suffixes[-1:]) in (".duckdb", ".db", ".sqlite"):
+        raise InvalidInput(f"a table of a database must be named, as in duckdb://{path}::TABLE")
     if kind is None or (packed and kind != "csv"):
         raise InvalidInput(
             f"data file {path} must end in {', '.join(FORMATS)}, or .csv.gz; save it as CSV"
@@ -86,60 +82,22 @@ def read_texts(
 
 def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-    taken = separator or _separator(path, encoding)
-    options: dict[str, Any] = {"sep": taken, "dtype": str, "keep_default_na": False,
-                               "encoding": encoding, "index_col": False}  # fmt: skip
-    header = pd.read_csv(path, header=None, nrows=1, **options).iloc[0].tolist()
-    check_names(header)
+    dialect = dialect_of(path, encoding, separator)
+    with opened(path, encoding) as file:
+        lines = dialect.lines(file)  # pandas fills and cuts lines in silence
+        header: list[str] = next((cells for cells in lines if cells), [])
+        for cells in lines:
+            if cells and len(cells) != len(header):
+                raise pd.errors.ParserError(
+                    f"line {lines.line_num + dialect.first_line} has {len(cells)}, the first one "
+                    f"{len(header)}"
+                )
+    options: dict[str, Any] = {"dtype": str, "keep_default_na": False, "encoding": encoding,
+                               "index_col": False, **dialect.options}  # fmt: skip
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
-    with _opened(path, encoding) as file:
-        lines = csv.reader(file, delimiter=taken)  # pandas fills a line in silence
-        if any(0 < len(cells) < len(header) for cells in lines):
-            raise pd.errors.ParserError(f"line {lines.line_num} ends early")
-    with warnings.catch_warnings():
-        # Rows longer than the header lose cells with no more than a warning.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        cells: pd.DataFrame = pd.read_csv(path, **options)
-    _check_header(path, cells)
-    named = {"\t": "tabs"}.get(taken, repr(taken))
-    remarks = (f"its cells are taken as separated by {named}",) if taken != "," else ()
-    return Texts(cells=cells, remarks=() if separator else remarks)
-
-
-def _opened(path: Path, encoding: str) -> IO[str]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open(encoding=encoding, newline="")
-
-
-def _separator(path: Path, encoding: str) -> str:
-    """A comma, unless the header is one cell with another mark that the lines agree on."""
-    with _opened(path, encoding) as file:
-        start = file.read(_SNIFFED)
-    header = next(csv.reader(start.splitlines()), [])
-    if len(header) != 1 or not set(header[0]) & {*_SEPARATORS}:
-        return ","
-    try:
-        return csv.Sniffer().sniff(start, delimiters=_SEPARATORS).delimiter
-    except csv.Error:
-        return ","
-
-
-def _check_header(path: Path, cells: pd.DataFrame) -> None:
-    """Refuse a first line that looks like a record: half of its cells or more are numbers, but for
-    years, or dates, or one of several values of their columns."""
-    rows, alike = cells.head(_ROWS_OF_HEADER), 0
-    for place, name in enumerate(map(str, cells)):
-        held = set(rows.iloc[:, place]) - {""}
-        number = _NUMBER.fullmatch(name.strip().replace(",", ".")) and not _YEAR.fullmatch(name)
-        dates = _DATE.fullmatch(name) and all(_DATE.fullmatch(text) for text in held)
-        alike += bool(number or dates or (name in held and len(held) > 1))
-    if 2 * alike >= cells.shape[1] and alike:
-        raise InvalidInput(
-            f"data file {path} must have the names of its columns in its first line: {alike} of "
-            f"its {cells.shape[1]} cells are numbers or values of their columns, as in a record; "
-            "write a line with names above it"
-        )
+    table: pd.DataFrame = pd.read_csv(path, **options)
+    check_header(path, header, table)
+    return Texts(cells=table, remarks=() if separator else dialect.remarks)
 
 
 def reason_of(error: Exception, path: Path) -> str:
@@ -155,12 +113,14 @@ def reason_of(error: Exception, path: Path) -> str:
         return "encoding must be one that Python knows, such as 'cp1252' or 'utf-16'"
     if isinstance(error, pd.errors.EmptyDataError):
         return "it is empty"
-    line = re.search(r"line (\d+)", str(error))
-    rule = "every line must have as many cells as the first one, which has the names of columns"
+    line = re.search(r"line (\d+)( has \d+, the first one (\d+))?", str(error))
     if isinstance(error, pd.errors.ParserError):
-        return rule + (f": line {line.group(1)} has not" if line else "")
-    if isinstance(error, pd.errors.ParserWarning):
-        return rule
+        rule = "every line must have as many cells as the first one, which has the names of columns"
+        title = "; a title, or comments, above the names must go" if line and line[3] == "1" else ""
+        return f"{rule}: {line[0] if line[2] else line[0] + ' has not'}{title}" if line else rule
+    if isinstance(error, csv.Error):
+        most = f"{csv.field_size_limit():,}"
+        return f"a cell has more than {most} characters: is a quotation mark not closed?"
     return "it is damaged, or no table of its type"
 
 
@@ -174,9 +134,8 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
             raise InvalidInput(f"sheet must be one of {', '.join(sheets)}: found {sheet!r}")
         table = pd.read_excel(book, sheet or sheets[0], header=None, dtype=object, na_filter=False)
     header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
-    check_names(header)
     cells = table.iloc[1:].map(_text_of).set_axis(header, axis=1).reset_index(drop=True)
-    _check_header(path, cells)
+    check_header(path, header, cells)
     several = sheet is None and len(sheets) > 1
     remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
     return Texts(cells=cells, remarks=remarks)
@@ -201,7 +160,8 @@ def _read_labelled(path: Path, kind: str) -> Texts:
         kept = column.where(~column.isin(letters.unique())) if numeric else column
         cells[name] = kept.map(_text_of)
         if numeric:
-            values = {value for value in kept.dropna().unique() if value % 1 == 0}
+            numbers = (value for value in kept.dropna().unique() if isinstance(value, _NUMBERS))
+            values = {value for value in numbers if value % 1 == 0}
             ranges = about.missing_ranges.get(name, ())
             if inside := sorted(v for v in values if any(r["lo"] <= v <= r["hi"] for r in ranges)):
                 codes[name] = tuple(map(int, inside))
@@ -213,7 +173,7 @@ def _text_of(value: Any) -> str:
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return ""
     if isinstance(value, datetime):
-        return str(value.date() if value.time() == value.min.time() else value)
-    if isinstance(value, (bool, np.bool_, date, str)):
+        return str(value.date() if value.time() == time.min else value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, _NUMBERS):  # texts, days, times
         return str(value)
     return str(int(value)) if value % 1 == 0 and abs(value) < 2**53 else repr(float(value))

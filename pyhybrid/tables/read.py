@@ -25,21 +25,36 @@ from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
+from pyhybrid.sources.dialects import MARKS, MISSING_LEVELS, MISSING_NUMBERS
 from pyhybrid.tables.formats import format_of, read_texts, reason_of
 
-_MISSING_TEXT = ("", "NA")
-_MARKS = (".", "-", "--", "?", "N/A", "n/a", "#N/A", "null", "NULL", "None")
-_MISSING_NUMBER = (*_MISSING_TEXT, "NaN", "nan", *_MARKS)
 # a number that would lose its first character, and 1E10: programs write 1e+10
 _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
-_LOOKED_AT, _MOSTLY, _HALF = 1_000, 0.9, 0.5  # a column is of numbers if so many cells are
-_FEW_TEXTS = 5  # that may be half of its cells
-_SIGNS = r"[$€£¥%]|EUR|USD|CHF|GBP"  # beside a number
-_WAYS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", "'"))
+_LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
+_TRIED, _SOME = 100, 0.01
+_FEW_TEXTS = 5  # that may be most of its cells, or be beside its numbers
+_WAYS = (
+    (".", ""),
+    (".", ","),
+    (",", ""),
+    (",", "."),
+    (".", "'"),
+    (".", "’"),
+    (".", " "),
+    (",", " "),
+)
 """Marks of decimals and thousands that texts are tried with."""
-_NEGATIVE = r"\([\d.,]*\d\)|\d[\d.,]*-"  # as (5) or 5-
+_WORD = r"[^\W\d_]"
+_SYMBOLS = "$€£¥₹"
+_MONEY = rf"[{_SYMBOLS}]|(?:EUR|USD|CHF|GBP|JPY|CAD|AUD|SEK|NOK|DKK|PLN|CZK|INR|CNY)(?!{_WORD})"
+_GROUPS = r"(?=[.,]\d)|(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
+_AMOUNT = (
+    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
+    rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
+)
+"""A number with signs, separators and a unit: what stands before, in and after it."""
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
@@ -102,9 +117,9 @@ def read_file(
     decimal, thousands : str
         Marks in numbers: ``decimal=","`` for 171,2; ``thousands=","`` for 10,200.
     signs : str
-        Characters beside numbers that are left out, such as ``"$%"``.
+        Characters and words beside numbers that are left out, such as ``"$%"`` and ``"CHF+kg"``.
     missing : sequence of str
-        Cells that are missing values, such as ``[".", "N"]``.
+        Cells that are missing values in columns of numbers, such as ``[".", "N"]``.
     separator : str, optional
         Between cells of a CSV file; if omitted a comma, or what the lines agree on.
     encoding : str
@@ -133,7 +148,7 @@ def read_file(
     columns, remarks = {}, {}
     for name in text:
         why = written.unread(texts.cells[name], text[name])
-        column = text[name].where(~text[name].isin(_MISSING_TEXT)) if why else _typed(text[name])
+        column = text[name].where(~text[name].isin(MISSING_LEVELS)) if why else _typed(text[name])
         why = why or text_among_numbers(column) or marks_among_numbers(text[name], column)
         columns[name] = column
         if why is not None:
@@ -184,36 +199,47 @@ class _Written:
         return self != _Written(decimal=".", thousands="", signs="", missing=())
 
     def plain(self, text: pd.Series) -> pd.Series:
-        """Cells with plain numbers, if all that are not missing are numbers in this way; else with
-        empty cells for missing ones alone."""
+        """Cells with plain numbers, if all that are not missing are numbers in this way; else as
+        they are: `N` is missing among numbers, and a level beside `Y`."""
         cells: pd.Series = text.where(~text.isin(self.missing), "")
-        texts = pd.Series(cells[~cells.isin(_MISSING_NUMBER)].unique(), dtype=object)
+        texts = pd.Series(cells[~cells.isin(MISSING_NUMBERS)].unique(), dtype=object)
+        if not len(texts) or self.numbers(texts.head(_TRIED)).isna().any():
+            return text
         numbers = self.numbers(texts)
-        if numbers.isna().any():
-            return cells
+        if numbers.isna().any() or ((numbers == texts).all() and _as_written(texts) is None):
+            return text
         if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
-            numbers = numbers.map(lambda number: f"{float(number):.15g}")
+            floats = numbers.astype(np.float64)
+            numbers = floats.map(lambda number: np.format_float_positional(number, trim="-"))
         plain: pd.Series = cells.map(dict(zip(texts, numbers, strict=True))).fillna(cells)
         return plain
 
     def numbers(self, texts: pd.Series) -> pd.Series:
-        """Of each text the plain number, none if it is no number in this way."""
-        bare = texts.str.replace(f"[{re.escape(self.signs)}\\s]", "", regex=True)
-        whole, mark = r"\d+", re.escape(self.decimal)
+        """Of each text the plain number, none if it is no number in this way, or a code: with a 0
+        before its digits, with blanks that are not between thousands, or larger than floats."""
+        signs = re.findall(rf"{_WORD}+|[^\w\s+-]", self.signs)
+        beside = "|".join([r"\s", *(re.escape(sign) + r"\.?" * sign.isalpha() for sign in signs)])
+        beside, whole = rf"(?:{beside})*", r"(?:[1-9]\d*|0)"
+        sign = r"-?" if self.thousands.isspace() else r"[+-]?"  # +41 791 is no number
+        point = re.escape(self.decimal)
         if self.thousands:
-            whole = rf"(?:\d+|\d{{1,3}}(?:{re.escape(self.thousands)}\d{{3}})+)"
-        fits = bare.str.fullmatch(rf"[+-]?{whole}(?:{mark}\d+)?").astype(bool)
-        if self.thousands:
-            bare = bare.str.replace(self.thousands, "", regex=False)
-        numbers: pd.Series = bare.str.replace(self.decimal, ".", regex=False).where(fits)
+            between = r"\s" if self.thousands.isspace() else re.escape(self.thousands)
+            whole = rf"(?:{whole}|[1-9]\d{{0,2}}(?:{between}\d{{3}})+)"
+        pattern = rf"\A{beside}({sign}){beside}({whole}|(?={point}\d))(?:{point}(\d+))?{beside}\Z"
+        parts = texts.str.extract(pattern)
+        digits = parts[1].str.replace(r"\D", "", regex=True)
+        codes = parts[2].isna() & (pd.to_numeric(digits, errors="coerce") >= _LARGEST)
+        numbers: pd.Series = (parts[0] + digits + ("." + parts[2]).fillna("")).where(~codes)
         return numbers
 
     def unread(self, text: pd.Series, plain: pd.Series) -> str | None:
         """Why a column with points stays text where these are not decimal."""
         if self.decimal == "." or not text.equals(plain):
             return None
-        held = text[~text.isin(_MISSING_NUMBER)]
-        if not held.str.contains(".", regex=False).any() or _are_numbers(held) < _MOSTLY:
+        held = text[~text.isin(MISSING_NUMBERS)]
+        if not held.str.contains(".", regex=False).any():
+            return None
+        if pd.to_numeric(held, errors="coerce").notna().mean() < _MOSTLY:
             return None
         return "it holds numbers with points, which are not decimal here, and is read as text"
 
@@ -222,12 +248,12 @@ def _typed(text: pd.Series) -> pd.Series:
     """Numbers if every cell that is not missing writes back as its text, else text."""
     codes, distinct = pd.factorize(text)
     texts = pd.Series(distinct)
-    absent = texts.isin(_MISSING_NUMBER).to_numpy(dtype=bool)
+    absent = texts.isin(MISSING_NUMBERS).to_numpy(dtype=bool)
     numbers = _as_written(texts[~absent].reset_index(drop=True))
     typed: pd.Series
     if numbers is None:
-        empty = texts.isin(_MISSING_TEXT).any()
-        typed = text.where(~text.isin(_MISSING_TEXT)) if empty else text
+        empty = texts.isin(MISSING_LEVELS).any()
+        typed = text.where(~text.isin(MISSING_LEVELS)) if empty else text
     else:
         known = np.full(texts.size, np.nan) if absent.any() else numbers
         if absent.any():
@@ -274,7 +300,7 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     dates = isinstance(form, Dates)
     levels = form.codes if isinstance(form, Dates) else form.levels or ()
     texts_of_levels = [level for level in levels if isinstance(level, str)]
-    absent = text.isin(_MISSING_NUMBER) & ~text.isin(texts_of_levels) | text.isin(written.missing)
+    absent = text.isin((*MISSING_NUMBERS, *written.missing)) & ~text.isin(texts_of_levels)
     cells: pd.Series = text.where(~absent)
     if texts_of_levels or dates:
         return cells
@@ -289,69 +315,89 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
 
 
 def text_among_numbers(column: pd.Series) -> str | None:
-    """Why a column of text seems to be one of numbers: signs and separators, or the first rows with
-    text; no values."""
+    """Why a column of text seems to be one of numbers: signs, separators and units, or the first
+    rows with text beside many numbers, whatever their share; no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
     known = column.dropna()
+    known = known[~known.isin(MISSING_NUMBERS)]
     try:
-        if _are_numbers(known.head(_LOOKED_AT)) < _HALF:
-            return _with_signs(known)
-        numbers = pd.to_numeric(known, errors="coerce")
+        head = known.head(_LOOKED_AT).astype(str)
+        if not len(head) or _amounts(head)[0].mean() < _SOME:
+            return None
+        codes, distinct = pd.factorize(known.astype(str))
+        texts = pd.Series(distinct, dtype=object)
+        amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
-    odd = np.flatnonzero(numbers.isna())
-    written = pd.Series(known[numbers.notna()].astype(str).unique())
-    few = known.iloc[odd].nunique() <= _FEW_TEXTS < odd.size and len(written) > FEW
-    if _as_written(written) is None:  # codes
-        return None
-    if not 0 < odd.size < (_HALF if few else 1 - _MOSTLY) * known.size:
+    odd = np.flatnonzero(~amounts[codes])
+    most = max(_FEW_TEXTS, amounts.sum() / 10)
+    few = (~amounts).sum() <= most < odd.size and amounts.sum() > FEW
+    if odd.size >= (1 - _MOSTLY) * known.size and not few:
         return None
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
+    beside = f"text in row {rows}{more} (counted from 0 below the header)"
+    signed = texts.str.match(r"\+\d+[.,]\d")  # +41 is a code, +3.5 is none
+    if not plain[amounts].all() or signed.sum() > FEW:
+        why = _with_signs(texts[amounts], parts[amounts])
+        return f"{why}; it has {beside}, too" if why and odd.size else why
+    if not odd.size or _as_written(texts[plain].reset_index(drop=True)) is None:  # codes
+        return None
     return (
-        f"it holds numbers, but text in row {rows}{more} (counted from 0 below the header), and is "
-        "read as text: mend these cells, or leave them empty; if they stand for missing numbers, "
-        "missing= reads them so"
+        f"it holds numbers, but {beside}, and is read as text: mend these cells, or leave them "
+        "empty; if they stand for missing numbers, missing= reads them so"
     )
 
 
-def _are_numbers(texts: pd.Series) -> float:
-    """Share of numbers."""
-    return float(pd.to_numeric(texts, errors="coerce").notna().mean()) if len(texts) else 0.0
+def _amounts(texts: pd.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pd.DataFrame]:
+    """Which texts are numbers but for signs, separators and units, which are so without these, and
+    the groups of `_AMOUNT`."""
+    parts = texts.str.extract(_AMOUNT)
+    plain = pd.to_numeric(texts, errors="coerce").notna().to_numpy(dtype=bool)
+    return plain | parts[3].notna().to_numpy(dtype=bool), plain, parts.fillna("")
 
 
-def _with_signs(known: pd.Series) -> str | None:
-    """Why texts seem to be numbers, if they are but for signs, separators and decimal commas, and
-    what reads them."""
-    texts = known.head(_LOOKED_AT).astype(str)
-    signs = "".join(sorted({sign for found in texts.str.findall(_SIGNS) for sign in found}))
-    for decimal, thousands in _WAYS:
+def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
+    """Why different texts seem to be numbers with signs, separators or units, and what reads them,
+    or how they are to be written."""
+    held = "it holds numbers with signs, separators or units, and is read as text:"
+    after = parts[4].str.strip(".")
+    money, units = {*parts[2]} - {""}, {*after} - {"", *_SYMBOLS}
+    money |= {*after} & {*_SYMBOLS}
+    mixed = len(money) > 1 or len(units) > 1 or bool(units and not after.isin(units).all())
+    mixed = mixed or bool(parts[1].eq("+").any())
+    if any(re.match(_WORD, unit) for unit in units):  # 180 cm; or codes such as 12a
+        letters = len(units) > 1 and all(len(unit) == 1 for unit in units)
+        letters = letters and bool(parts[3].str.isdigit().all())
+        if letters or len(units) > _FEW_TEXTS or len(texts) <= FEW * len(units):
+            return None
+    signs = "+".join(sorted(money | units))
+    for decimal, thousands in () if mixed else _WAYS:
         way = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=())
-        if way.numbers(texts).notna().mean() >= _MOSTLY:
+        if way.numbers(texts.head(_TRIED)).notna().all() and way.numbers(texts).notna().all():
             said = {"decimal": decimal.strip("."), "thousands": thousands, "signs": signs}
-            given = [f"{name}={mark}" for name, mark in said.items() if mark] or ["thousands=' '"]
-            reads = "reads" if len(given) == 1 else "read"
-            return (
-                "it holds numbers with signs or separators, and is read as text: "
-                f"{' and '.join(given)} {reads} them"
-            )
-    bare = texts.str.replace(rf"{_SIGNS}|\s", "", regex=True)
-    negative = bare.str.fullmatch(_NEGATIVE)
-    if negative.any() and (negative | bare.str.fullmatch(r"[\d.,]*\d")).mean() >= _MOSTLY:
-        return "it holds numbers below 0 as (5) or 5-, and is read as text: write them as -5"
-    return None
+            given = [f"{name}={mark!r}" if mark == " " else f"{name}={mark}"
+                     for name, mark in said.items() if mark]  # fmt: skip
+            return f"{held} {' and '.join(given)} {'reads' if len(given) == 1 else 'read'} them"
+    if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].isin(["−", "–"]).any():
+        return f"{held} it has numbers below 0 as (5), 5- or with another sign: write them as -5"
+    return f"{held} write them in one way and one unit, with a point alone"
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
-    """What is said of marks such as ``.`` that were taken for missing numbers."""
+    """What is said of marks such as ``.`` that were taken for missing numbers, and of ``NA`` among
+    texts."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
-        return None
-    marked = text[text.isin(_MARKS)]
-    marks = [mark for mark in _MARKS if (marked == mark).any()] if len(marked) else []
+        said = (
+            "'NA' is taken for a missing value, as programs write it: a level if types declare it"
+        )
+        return said if (text == "NA").any() else None
+    marked = text[text.isin(MARKS)]
+    marks = [mark for mark in MARKS if (marked == mark).any()] if len(marked) else []
     pattern, held = rf"{_THOUSANDS}|[1-9]\d{{0,2}}", text.head(_LOOKED_AT)
-    alike = held[~held.isin(_MISSING_NUMBER)].str.fullmatch(pattern).all()
-    held = pd.Series(text[~text.isin(_MISSING_NUMBER)].unique() if alike else [], dtype=object)
+    alike = held[~held.isin(MISSING_NUMBERS)].str.fullmatch(pattern).all()
+    held = pd.Series(text[~text.isin(MISSING_NUMBERS)].unique() if alike else [], dtype=object)
     points = held.str.contains(".", regex=False)
     if points.sum() > FEW and held.str.fullmatch(pattern).all():
         return (

@@ -10,6 +10,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.dates import date_format
 from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
+from pyhybrid.tables.describe import seen_kind, to_decide
 from tests.refusals import refuses
 
 TIMES = pd.Series(pd.date_range("2019-01-17 13:05:09", periods=200, freq="37h41min"))
@@ -19,6 +20,13 @@ WRITTEN = {
     "%-m/%-d/%Y": TIMES.map(lambda t: f"{t.month}/{t.day}/{t.year}"),
     "%d-%b-%Y": TIMES.dt.strftime("%d-%b-%Y"),
     "%Y%m%d": TIMES.dt.strftime("%Y%m%d").astype(int),
+    "%Y%m": pd.Series(pd.date_range("2001-01-01", periods=99, freq="MS"))
+    .dt.strftime("%Y%m")
+    .astype(int),
+    **{
+        name: TIMES.dt.strftime(name)
+        for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
+    },
     "%H:%M": TIMES.dt.strftime("%H:%M"),
     "%Y-%m-%d %H:%M:%S": TIMES.dt.strftime("%Y-%m-%d %H:%M:%S"),
     "%Y-%m-%dT%H:%M:%SZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -39,6 +47,28 @@ def test_dates_come_back_as_they_were_written(name: str) -> None:
     assert numbers.min() >= 0
     assert numbers.max() <= kind.last
     assert kind.values(numbers, column).tolist() == column.tolist()
+
+
+def test_months_as_whole_numbers_and_years_of_two_digits_have_public_ends() -> None:
+    """Seen: a strict release of months held 201797."""
+    months = kind_of(WRITTEN["%Y%m"])
+    assert (months.lower, months.upper) == ("200101", "200912")
+    drawn = months.values(np.arange(months.last + 1.0), pd.Series(range(months.last + 1)))
+    assert drawn.between(200101, 200912).all()
+    assert set(drawn % 100) == {*range(1, 13)}
+    few = seen_kind(pd.Series([201701 + k % 12 for k in range(300)]))
+    assert few == ph.Ordered(levels=tuple(range(201701, 201713)))
+    short = kind_of(WRITTEN["%m/%d/%y"])
+    assert (short.lower, short.upper) == ("01/01/19", "11/30/19")
+    amounts = np.random.default_rng(1).integers(180_001, 219_912, 900)
+    assert date_format(pd.Series(amounts)) is None
+
+
+def test_days_beside_years_alone_are_to_decide() -> None:
+    days = pd.Series(pd.date_range("2001-01-03", periods=200, freq="37D")).astype(str)
+    for part in (days.str[:4], days.str[:7], days.str[:8] + "00"):
+        mixed = days.where(np.arange(200) % 3 > 0, part).rename("t")
+        assert "dates whose format they do not tell" in to_decide(mixed.to_frame())["t"]
 
 
 def test_ends_are_those_of_years_or_months_and_clip_what_lies_beyond() -> None:

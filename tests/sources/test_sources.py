@@ -13,9 +13,11 @@ import pytest
 
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
+from pyhybrid.models.columns.kinds import Dates
 from pyhybrid.sources.ibis_table import IbisTable, thresholds
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.sources.source import Request, counts_of
+from pyhybrid.tables.domains import domain_of
 from tests.sources.servers import has_postgres, postgres
 
 DOMAIN = {
@@ -220,6 +222,20 @@ def test_text_among_numbers_of_a_csv_file_is_refused_and_marks_are_missing(tmp_p
         with pytest.raises(InvalidInput, match="'income' must lie in its domain") as error:
             source.counts([(DOMAIN["income"].cells("income"),)])
         assert "secret" not in str(error.value)
+
+
+def test_texts_of_missing_values_are_levels_where_they_are_declared(tmp_path: Path) -> None:
+    """Seen: '-' and 'null', levels of a file, were missing in a folder; Namibia always was."""
+    (tmp_path / "t.csv").write_text("area,day\nNA,2021-03-01\n-,.\nx,NA\nnull,2021-03-02\n")
+    source = open_source(str(tmp_path))
+    declared = ColumnDomain(levels=("NA", "-", "x"), missing=True).cells("area")
+    day = Dates(lower="2021-01-01", upper="2021-12-31", codes=(".",), missing=True)
+    for source.grouped in (False, True):
+        assert source.counts([(declared,)])[0].tolist() == [1, 1, 1, 1]
+        counts = source.counts([(domain_of("day", day).cells("day"),)])[0]
+        assert (counts[0], counts.sum(), counts[-1]) == (1, 4, 1)
+        with pytest.raises(InvalidInput, match="must not be missing"):
+            source.counts([(ColumnDomain(levels=("NA", "-", "x")).cells("area"),)])
 
 
 def test_no_password_is_read_from_a_name_or_told_by_an_error(

@@ -21,7 +21,14 @@ ASKED = RNG.random(N) > 0.15
 @pytest.mark.parametrize(("values", "codes"), [
     (np.where(ASKED, INCOME, CODES), (-9, -8, -7)),
     (np.where(ASKED, RNG.poisson(9, N), CODES + 106), (97, 98, 99)),
-    (np.where(ASKED, RNG.poisson(9, N), 99), ()),  # a single one may be an amount
+    (np.where(ASKED, RNG.poisson(9, N), 99), (99,)), (np.where(ASKED, INCOME, -9999), (-9999,)),
+    (np.where(ASKED, RNG.integers(18, 91, N).clip(0, 80), 99), (99,)),
+    (np.where(ASKED, INCOME, -9), (-9,)),
+    (np.where(ASKED, RNG.integers(0, 60, N), 999), (999,)), (np.minimum(INCOME, 9999), ()),
+    (np.where(ASKED, RNG.normal(10, 9, N).round(), -999), (-999,)),
+    (np.where(ASKED, RNG.integers(0, 3000, N), 8888), (8888,)),
+    (np.where(ASKED, RNG.poisson(9, N), RNG.choice([88, 99], N)), (88, 99)),
+    (np.where(np.arange(N) < 2, 999, RNG.poisson(9, N)), ()),  # of too few records
     (INCOME, ()), (RNG.normal(0, 9, N).round(), ()), (RNG.integers(18, 100, N), ()),
     (np.where(np.arange(N) < 2, -9, INCOME), ()),  # of too few records
     (np.where(ASKED, INCOME, -1000 - np.arange(N) % 3), ()),  # losses

@@ -1,5 +1,7 @@
 """Cells of a CSV file: codes stay codes; what is missing, or a number written as text, is said."""
 
+import csv
+from datetime import date, datetime, time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.models.columns.kinds import Counts, Nominal
+from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.read import SourceTable, read_file
 from tests.conftest import require
 from tests.refusals import refuses
@@ -54,16 +57,41 @@ def test_marks_of_other_programs_are_missing_numbers_and_said(read: Any, mark: s
     assert read([mark, "a", "b"]).frame["c"].tolist() == [mark, "a", "b"], "a level among texts"
 
 
+def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> None:
+    """Seen: Namibia vanished without a word."""
+    table = read(["NA", "ZA", "BW", "-"])
+    assert table.frame["c"].isna().tolist() == [True, False, False, False]
+    assert table.remarks["c"].startswith("'NA' is taken for a missing value")
+    declared = table.read_as({"c": Nominal(levels=("NA", "ZA", "BW", "-"))})
+    assert declared.frame["c"].tolist() == ["NA", "ZA", "BW", "-"]
+
+
 @pytest.mark.parametrize(("cells", "said"), [
     (["$1,234.50", "$20.00", "$3,000.10"], "thousands=, and signs=$ read them"),
     (["10,200", "9,100", "870"], "thousands=, reads them"), (["2.7%", "0.5%"], "signs=% reads"),
     (["171,2", "180,05", "99,9"], "decimal=, reads them"),
     (["12,5 %", "3,25 %"], "decimal=, and signs=% read them"),
     (["10'200", "9'100", "870"], "thousands=' reads them"),
-    (["10\u00a0200 €", "870 €"], "signs=€ reads them"),
+    (["10\u00a0200 €", "870 €"], "thousands=' ' and signs=€ read them"),
     (["10 200", "9 100", "870"], "thousands=' ' reads"),
     (["1.200,50", "99,90", "7,25"], "decimal=, and thousands=. read them"),
-    (["(1,234)", "870", "5-"], "numbers below 0 as (5) or 5-"),
+    (["(1,234)", "870", "5-"], "numbers below 0 as (5), 5-"),
+    ([f"{k}.50-" if k % 5 else f"{k}.50" for k in range(40)], "write them as -5"),
+    ([f"−{k}.5" for k in range(40)], "write them as -5"),
+    ([f"{k}’050" for k in range(100, 140)], "thousands=’ reads them"),
+    ([f"1,{k},500" for k in range(10, 40)], "write them in one way and one unit"),
+    ([f"{k}.1 kg" for k in range(40, 90)], "signs=kg reads"),
+    ([f"{k}cm" for k in range(150, 190)], "signs=cm reads"),
+    ([f"CHF {k}.6k" for k in range(40)], "signs=CHF+k reads"),
+    ([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], "in one way and one unit"),
+    ([f"$({k}.50)" if k % 5 else f"${k}.50" for k in range(20)], "write them as -5"),
+    ([f"{k - 20:+.1f}" for k in range(40)], "write them in one way"),
+    ([f"{k}.5{'Mk'[k % 2]}" for k in range(40)], "in one way"), ([f"{k}.50 Fr." for k in range(20)],
+     "signs=Fr reads"), ([f"{k}.5{'*' * (k % 2)}" for k in range(20)], "in one way"),
+    ([f"{k}.--" for k in range(20)], "write them in one way"), (["1,5E+03", ",5"], "in one way"),
+    ([*(f"{k}.5" for k in range(90)), *map("why {}".format, range(8))] * 2, "text in row 90"),
+    ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
+    ([*(f"{k}.25" for k in range(20)), *["k.A."] * 900], "text in row 20"),
     ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
     ([*map(str, range(50)), *["N"] * 9], "text in row 50, 51, 52 and 6 more"),
     ([*map(str, range(50)), *["refused", "not asked"] * 20], "text in row 50"),
@@ -77,6 +105,36 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     assert not any(cell in table.remarks["c"] for cell in cells if len(cell) > 4)
 
 
+@pytest.mark.parametrize("cells", [
+    [f"{k}{letter}" for k in range(1, 14) for letter in "abcd"], ["Ward 1", "Ward 2", "12"] * 9,
+    [f"ZH {k}" for k in range(90)], [f"{k // 10 * 10}-{k}" for k in range(40)],
+    [*(f"{k}th" for k in range(4, 13)), "1st", "2nd", "3rd"], [f"12{k} 000{k} 4" for k in range(9)],
+    [f"0{k} 123 45 67" for k in range(44, 90)], ["010 00", "010 01"] * 9, ["1 2", "1 1", "12"] * 9,
+])  # fmt: skip
+def test_codes_with_letters_and_blanks_are_no_amounts(read: Any, cells: list[str]) -> None:
+    for how in ({}, {"decimal": ","}, {"thousands": " "}, {"signs": "abcd"}):
+        table = read(cells, **how)
+        assert (table.frame["c"].tolist(), table.remarks) == (cells, {})
+
+
+@pytest.mark.parametrize("how", [
+    {"decimal": ","}, {"thousands": " "}, {"thousands": ","}, {"signs": "$%"}, {"missing": ["N"]},
+])  # fmt: skip
+def test_what_is_said_of_some_columns_changes_no_codes_of_others(
+    tmp_path: Path, how: dict[str, Any]
+) -> None:
+    """Seen: '010 01' became 1001, '1 2' and '12' one level, card numbers equal floats."""
+    own = pd.DataFrame({
+        "code": ["010 01", "010 02", "001"], "class": ["1 2", "12", "1 1"], "yes": ["Y", "N", "Y"],
+        "card": ["9102 0000 0000 0002", "9102000000000002", "9102000000000003"],
+        "dial": ["+41", "+1 234", "+44"], "zip": ["00123", "60614", "01945"],
+    })  # fmt: skip
+    own.to_csv(tmp_path / "t.csv", index=False)
+    pd.testing.assert_frame_equal(
+        read_file(tmp_path / "t.csv", **how).frame, own, check_dtype=False
+    )
+
+
 @pytest.mark.parametrize(("cells", "how", "numbers"), [
     (["171,2", "180,05", "99,9"], {"decimal": ","}, [171.2, 180.05, 99.9]),
     (["1.171,20", "180,05", "9"], {"decimal": ",", "thousands": "."}, [1171.2, 180.05, 9]),
@@ -84,6 +142,9 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
      [1234.5, 20, -3000.1]),
     (["2.7%", "0.5 %"], {"signs": "%"}, [2.7, 0.5]),
     (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
+    (["1 234 567", "870"], {"thousands": " "}, [1234567, 870]),
+    ([",5", "-,25", "1,75"], {"decimal": ","}, [0.5, -0.25, 1.75]),
+    (["12.5 kg", "3.125kg."], {"signs": "CHF+kg"}, [12.5, 3.125]),
 ])  # fmt: skip
 def test_the_owner_says_how_numbers_are_written(
     read: Any, cells: list[str], how: dict[str, Any], numbers: list[float]
@@ -128,6 +189,54 @@ def test_dialects_are_taken_and_said(
     assert table.frame["zip"].tolist() == own["zip"].tolist()
 
 
+@pytest.mark.parametrize(("text", "columns", "said"), [
+    ("a;b;wage (EUR, net)\n1;x;5,25\n2;y;6,75\n", ["a", "b", "wage (EUR, net)"], "';'"),
+    ('a;"wage, net"\n1;x\n2;y\n', ["a", "wage, net"], "';'"),
+    ("a^b\n1^x\n2^y\n", ["a", "b"], "'^'"),
+    ("sep=;\na;b\n1;x,y\n2;y,z\n", ["a", "b"], "';'"), ("'a','b'\n'1','x'\n", ["a", "b"], "quoted"),
+    ("a, b\n1, x\n2, y\n", ["a", "b"], "blanks after"), ("a,b\n1,x;y\n2,z\n", ["a", "b"], None),
+    ('full name\n"Anna Mo"\nBob\n', ["full name"], None), ("id\n7\n8\n", ["id"], None),
+])  # fmt: skip
+def test_lines_tell_what_is_between_cells(
+    tmp_path: Path, text: str, columns: list[str], said: str | None
+) -> None:
+    """Seen: whole records as the levels of one column, which a strict release published."""
+    (tmp_path / "t.csv").write_text(text)
+    table = read_file(tmp_path / "t.csv")
+    assert [*table.frame] == columns
+    assert len(table.frame) == text.count("\n") - 1 - text.startswith("sep")
+    assert (said or "") in "".join(table.of_file)
+    assert said is not None or not table.of_file
+    if said != "blanks after":  # a folder is read as a file is
+        folder = open_source(f"{tmp_path}/*.csv")
+        seen = folder.sample(folder.columns).reset_index(drop=True)
+        assert seen.astype(str).equals(table.text.astype(str))
+
+
+@pytest.mark.parametrize("text", [
+    "age sex n\n18 f 1\n19 m 2\n", "a:b\n1:2\n3:4\n", "a,b;c\n1,5;2\n2,5;3\n", "a#b\n1#2\n3#4\n",
+    "a\x01b\n1\x012\n3\x014\n", "a   b\n1  2\n3 4\n",
+])  # fmt: skip
+def test_lines_that_fit_several_marks_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    refuses("must say what is between its cells", read_file, tmp_path / "t.csv")
+    assert read_file(tmp_path / "t.csv", separator="|").frame.shape == (2, 1)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("a,b\n1,2,\n3,4,\n", "line 2 has 3, the first one 2"),
+    ("# made\na,b\n1,2\n", "line 2 has 2, the first one 1; a title"),
+    ("Survey\n\na,b\n1,2\n", "line 3 has 2, the first one 1; a title"),
+    ("a,b\n1," + "x" * 200_000, "more than 131,072 characters"),
+    ("a,b\n1,\0\n" + "1,2\n" * 9, "bytes of 0: mend"), ("a,a\nx,y\n", "columns 1 and 2 of data"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    refuses(said, read_file, tmp_path / "t.csv")
+    (tmp_path / "t.duckdb").write_text("")
+    refuses("named, as in duckdb://", read_file, tmp_path / "t.duckdb")
+
+
 def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
     """Seen: UTF-16 was to be made of latin1, which gives garbage."""
     path = tmp_path / "t.csv"
@@ -135,6 +244,8 @@ def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
         path.write_text("größe,x\n1,2\n", encoding=encoding)
         refuses(f"encoding='{encoding}' reads", read_file, path)
         assert [*read_file(path, encoding=encoding).frame] == ["größe", "x"]
+    path.write_bytes("a,b\n1,2\n".encode("utf-16-le"))
+    refuses("encoding='utf-16-le' reads", read_file, path)
     refuses("encoding must be one that Python knows", read_file, path, encoding="nope")
 
 
@@ -142,11 +253,13 @@ def test_excel_is_read_as_texts(tmp_path: Path) -> None:
     require(find_spec("openpyxl") is not None, "openpyxl is not installed")
     own = pd.DataFrame({"zip": ["00123", "60614"], "n": [7, 8], "wage": [2.5, None]})
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
-        own.assign(day=pd.to_datetime(["2021-03-01", "2021-04-01"])).to_excel(book, index=False)
+        days = pd.to_datetime(["2021-03-01", "2021-04-01"])
+        own.assign(day=days, at=[time(8, 30), time(9)]).to_excel(book, index=False)
         own[["n"]].to_excel(book, sheet_name="other", index=False)
     table = read_file(tmp_path / "t.xlsx")
     pd.testing.assert_frame_equal(table.frame[[*own]], own)
     assert table.frame["day"].tolist() == ["2021-03-01", "2021-04-01"]
+    assert table.frame["at"].tolist() == ["08:30:00", "09:00:00"]
     assert "its first sheet of 2" in table.of_file[0]
     assert [*read_file(tmp_path / "t.xlsx", sheet="other").frame] == ["n"]
     refuses("sheet must be one of", read_file, tmp_path / "t.xlsx", sheet="none")
@@ -160,17 +273,22 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     own = pd.DataFrame(
         {"sat": [1.0, 2, 9, 1], "wage": [1200.0, -9, np.nan, 3100.5], "s": [*"abca"]}
     )
+    own["day"] = [date(2021, 3, 1), date(2021, 4, 1), None, date(1999, 12, 31)]
+    own["at"] = pd.to_datetime([datetime(2021, 3, 1, 8, 30, place) for place in range(4)])
     labels = {"sat": {1: "low", 2: "high", 9: "refused"}, "wage": {-9: "not asked"}}
     if name == "t.sav":
         ranges = {"wage": [{"lo": -9, "hi": -7}]}
         pyreadstat.write_sav(own, tmp_path / name, variable_value_labels=labels,
                              missing_ranges=ranges)  # fmt: skip
     else:
-        own.astype({"sat": int}).to_stata(tmp_path / name, write_index=False,
-                                          value_labels={"sat": labels["sat"]})  # fmt: skip
+        stata = own.astype({"sat": int, "day": "datetime64[ns]"})
+        labels_of = {"sat": labels["sat"]}
+        stata.to_stata(tmp_path / name, write_index=False, value_labels=labels_of)
     table = read_file(tmp_path / name)
     assert table.frame["sat"].tolist() == ["low", "high", "refused", "low"]
     np.testing.assert_equal(table.frame["wage"].to_numpy(), own["wage"].to_numpy())
+    assert table.text["day"].tolist() == ["2021-03-01", "2021-04-01", "", "1999-12-31"]
+    assert table.text["at"].iloc[1] == "2021-03-01 08:30:01"
     assert table.codes == ({"wage": (-9,)} if name == "t.sav" else {})
 
 
@@ -178,21 +296,36 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     ("59,low,-0.69", False), ("59,12,low", False), ("1,2", False),
     ("2010,2011,region", True), ("age,low,visits", True), ("x1,2nd,y", True),
     ("2001-05-06,m,south", False), ("01.02.1999,x,south", False), ("Apple,Pear,sex", True),
+    ("Ann,a@b.ch,x,y", False), ("x,70.5%,y,z", False), ("x,y,$2065.40,z", False),
+    ("1,1,0,3", False), ('x,y,"2,065.40",z', False), ("756.1234.5678.97,Mo,Mo,x", False),
+    ("id,1/22/20,1/23/20", True),
+    ("x,y,30 Apr 1978", False), ("x,y,30.4.1978 10:00", False), ("x,y,08:30", False),
+    ("Huber,Huber,1978-05-14,x,y", False), ("x,y,2.5-3,z", True),
+    ("x,y,z,1.1", True), ("v1.5,w,x", True),
 ])  # fmt: skip
 def test_a_first_line_that_looks_like_a_record_is_refused(
     tmp_path: Path, header: str, fine: bool
 ) -> None:
     """Seen: the first person's record was published as the names of the columns."""
     path = tmp_path / "t.csv"
+    other = ",".join("7" * len(next(csv.reader([header])))) + "\n"
     rows = {"2001-05-06": "2002-07-08,f,north\n2003-01-01,m,north\n",
             "01.02.1999": "03.04.1999,x,south\n05.06.2001,y,north\n",
-            "Apple": "Apple,,f\nApple,Pear,m\n"}  # fmt: skip
-    other = ",".join("7" * len(header.split(","))) + "\n"
+            "Apple": "Apple,,f\nApple,Pear,m\n", "Ann": "Bo,c@d.org,,\nCy,,,z\n",
+            "756.1234.5678.97": "756.9876.5432.10,Li,Ba,x\n",
+            "x": "a,b,1 May 2001\n" if "Apr" in header else
+                 "a,b,1.5.2001 11:30\n" if ":00" in header else
+                 "a,b,11:45\n" if ":30" in header else other if "1.1" in header else
+                 other.replace("7", "7.25"),
+            "Huber": "Meier,Li,1965-12-31,a,b\n"}  # fmt: skip
     path.write_text(f"{header}\n" + rows.get(header.split(",")[0], other))
     if fine:
         assert ",".join(read_file(path).frame) == header
     else:
         refuses("must have the names of its columns in its first line", read_file, path)
+        (tmp_path / "folder").mkdir()
+        path.rename(tmp_path / "folder" / "t.csv")
+        refuses("must have the names of its columns", open_source, str(tmp_path / "folder"))
 
 
 @pytest.mark.parametrize(("text", "fine"), [

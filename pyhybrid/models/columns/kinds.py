@@ -19,6 +19,7 @@ from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_po
 from pyhybrid.core.dates import (
     DATE,
     MOST_DATES,
+    NUMBERS,
     TIME,
     date_format,
     plausible,
@@ -37,7 +38,6 @@ _POINT = 0.02  # share of zeros from which they are a point mass
 
 _TYPED = (DATE, TIME)
 _FEW_CODES, _DAY, _TWO_YEARS = 5, 86_400.0, 730
-_WHOLE = "%Y%m%d"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,8 @@ class Dates(Kind):
     lower, upper : str
         First and last date that can occur, as the column writes them. Public.
     format : str, default "%Y-%m-%d"
-        As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d`` (whole
-        numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
+        As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d``, ``%Y%m``
+        (whole numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
         "date" and "datetime" are those of data frames and databases, with ends in ISO 8601.
     zone : str, optional
         Of "datetime": the time zone of the released column, such as ``Europe/Berlin``.
@@ -200,7 +200,7 @@ class Dates(Kind):
         """Of released values: objects, but for "datetime" and whole numbers."""
         if self.format == TIME:
             return np.dtype("M8[us]") if not self.zone else pd.DatetimeTZDtype("us", self.zone)
-        if self.format == _WHOLE and all(code.isdigit() for code in self.codes):
+        if self.format in NUMBERS and all(code.isdigit() for code in self.codes):
             return pd.Int64Dtype() if self.missing else np.dtype(np.int64)
         return np.dtype(object)
 
@@ -389,7 +389,7 @@ def outward(times: pd.Series, form: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     """Ends of the years, of less than two years the months, that hold all times; of times of a day
     the whole day."""
     low, high = times.min(), times.max()
-    if form not in _TYPED and "%Y" not in form:
+    if form not in _TYPED and "%y" not in form.lower():
         period = "D"
     else:
         period = "Y" if (high - low).days > _TWO_YEARS else "M"

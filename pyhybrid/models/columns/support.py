@@ -54,6 +54,7 @@ FEW = 10
 _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
+_ENDS = {*_NINES, -9.0, *(-nines for nines in _NINES), 888.0, 8888.0, 88888.0, -8888.0}
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -190,7 +191,8 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None)
 
 def codes_among(column: pd.Series) -> tuple[int, ...]:
     """Numbers that seem to be answers and no amounts: whole, few, and of several records each, as
-    -9, -8, -7 below amounts of at least 0, or 97, 98, 99 far above all others."""
+    -9, -8, -7 below amounts of at least 0, 97, 98, 99 far above all others, and a single end such
+    as 999 or -9999 that is far from the next number."""
     if not is_number(column):
         return ()
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
@@ -198,14 +200,20 @@ def codes_among(column: pd.Series) -> tuple[int, ...]:
         return ()
     largest = values[-1]
     nines = largest if largest in _NINES else np.inf
-    above = values > nines - 4
-    for codes in (values < 0, above):
-        found, others = values[codes], values[~codes]
+    above = (values > nines - 4) | np.isin(values, [nines / 9 * 7, nines / 9 * 8])
+    codes: set[float] = set()
+    for part in (values < 0, above):
+        found, others = values[part], values[~part]
         apart = found.min(initial=0) > -100
-        if codes is above:
+        if part is above:
             apart = found.size > 1 and others.max(initial=0) < largest / 2
-        if not (0 < found.size <= _MOST_CODES and apart and others.size > 1):
-            continue
-        if (found % 1 == 0).all() and counts[codes].min() >= _RECORDS_OF_A_CODE:
-            return tuple(int(code) for code in found)
-    return ()
+        several = 0 < found.size <= _MOST_CODES and apart and others.size > 1
+        if several and (found % 1 == 0).all() and counts[part].min() >= _RECORDS_OF_A_CODE:
+            codes |= {*found}
+    for end, others in ((-1, values[:-1]), (0, values[:0:-1])):
+        gaps = np.abs(np.diff(others[-FEW:]))  # 99 among ages to 85 is far from these, too
+        far = abs(others[-1]) < abs(values[end]) / 2
+        far |= end == -1 and values[end] - others[-1] > 5 * gaps.max()
+        if values[end] in _ENDS and far and counts[end] >= _RECORDS_OF_A_CODE:
+            codes.add(values[end])
+    return tuple(int(code) for code in sorted(codes))
