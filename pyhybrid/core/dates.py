@@ -95,6 +95,8 @@ def _share(texts: pd.Series, name: str) -> float:
     times = read_dates(texts, name)
     if times.notna().mean() < _READ or not times.dropna().dt.year.between(1, 9999).all():
         return 0.0
+    if plausible(times.dropna()).mean() < _READ:  # 20010512 is not the 20th of January 512
+        return 0.0
     if "%z" in name:
         return float(times.notna().mean())
     known = times.notna().to_numpy()
