@@ -190,22 +190,28 @@ def measure_c(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """The same on simulated salaries, and on real visits."""
-    rng = streams.generator("data")
+    """The same on simulated salaries, and on real visits, with clipped scores at the epsilon of a
+    draw by LW, 2 Delta."""
+    y = _of_setting(setting, streams.generator("data"), options)
+    rows = _compared(y, streams, options)
+    (bound,) = (row.value for row in rows if row[:2] == ("LW", BOUND))
+    return [*rows, *_by_scores(y, 2 * bound, streams)]
+
+
+def _of_setting(setting: str, rng: np.random.Generator, options: Mapping[str, Any]) -> FloatArray:
     if setting == SURVEY:
         told = survey_salaries(options["data"])["salary"].to_numpy(dtype=float)
-        return _compared(rng.choice(told, min(1000, told.size), replace=False), streams, options)
+        return rng.choice(told, min(1000, told.size), replace=False)
     if setting.startswith("salary"):
-        return _compared(salaries(1000, rng), streams, options)
+        return salaries(1000, rng)
     from statsmodels.datasets import randhie
 
     visits = randhie.load_pandas().data["mdvis"].to_numpy(dtype=float)
-    return _compared(rng.choice(visits, 1000, replace=False), streams, options)
+    return rng.choice(visits, 1000, replace=False)
 
 
 def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """The candidates, one weight for all records (SW) at the bound of LW, and clipped scores at the
-    epsilon of a draw by LW, 2 Delta."""
+    """The candidates, and one weight for all records (SW) at the bound of LW."""
     model = NegativeBinomial("y ~ 1")
     table = pd.DataFrame({"y": y.astype(np.int64)})
 
@@ -224,13 +230,13 @@ def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> li
     bound = comparison.table.set_index("mechanism")["lipschitz_bound"]["LW"]
     scalar = ScalarWeighted(model, target_bound=float(bound), accounting=ACCOUNTING)
     beside = _rows(side_by_side({"SW": scalar}))
-    rows = [*_rows(comparison), *(row for row in beside if row.synthesizer == "SW")]
-    return [*rows, *_by_scores(model, table, 2 * float(bound), streams)]
+    return [*_rows(comparison), *(row for row in beside if row.synthesizer == "SW")]
 
 
-def _by_scores(model: Any, table: pd.DataFrame, epsilon: float, streams: Streams) -> list[Measured]:
+def _by_scores(y: FloatArray, epsilon: float, streams: Streams) -> list[Measured]:
     """Estimands by clipped scores, means over 20 sets."""
-    sets = [summaries(y) for y in score_sets(model, table, epsilon, streams, 20)]
+    model, table = NegativeBinomial("y ~ 1"), pd.DataFrame({"y": y.astype(np.int64)})
+    sets = [summaries(drawn) for drawn in score_sets(model, table, epsilon, streams, 20)]
     means = zip(STATISTICS, np.mean(sets, axis=0), strict=True)
     return [Measured(SCORES, name, float(mean)) for name, mean in means]
 
