@@ -175,7 +175,6 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     assert "CONFIDENTIAL" in page
     assert NOT_COVERED in page
     assert " · data.csv: " in page
-    assert "LipschitzWeighted, re-weighted" in page
     assert page.count("<img ") == 5  # intervals, violins, weights, 2 of re-weighting
     for external in ("<script", "http:", "https:", 'src="/'):
         assert external not in page
