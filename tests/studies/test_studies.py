@@ -260,7 +260,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     rows = pd.read_csv("t.csv")
     bounds = rows[rows["quantity"] == "Lipschitz bound"]
     assert len(bounds) == 12  # 4 sizes x 3 synthesizers
-    assert len(rows) == 3 * len(bounds)
+    assert len(rows) == 4 * len(bounds)
 
 
 def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
