@@ -26,11 +26,13 @@ from pyhybrid.releases.column_decisions import Decisions
 class Origin:
     """What the owner's report needs; never saved. Confidential. `without_privacy` gives estimates
     without clip and noise; `relations` has the shares of records, and of synthetic rows, that keep
-    each declared relation; `steps` are those of a sequence; `table` names the file."""
+    each declared relation; `drifted` names columns of a reference that are far off; `steps` are
+    those of a sequence; `table` names the file."""
 
     data: pd.DataFrame
     without_privacy: Callable[[], Mapping[str, float]] = dict
     relations: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    drifted: Sequence[str] = ()
     steps: Sequence[Origin] = ()
     table: str = ""
 

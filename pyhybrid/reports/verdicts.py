@@ -282,6 +282,7 @@ def verdict_section(
         charge=release.charge, strict=release.charge.kind == STRICT,
         converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
+        drifted=[] if release.origin is None else release.origin.drifted,
     )  # fmt: skip
 
 

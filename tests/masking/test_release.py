@@ -1,6 +1,7 @@
 """What a masked release says and holds: shares left unchanged, default strengths, no notes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,22 @@ def test_the_owner_sees_the_share_left_unchanged_and_nobody_else(tmp_path: Path)
     assert masked(people(30), separation=6.0).statement.left_as_they_were == ()  # of too few
 
 
+def _by_comparator(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
+    return CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
+
+
 def _with_text(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
-    release = CartSynthesis(keys=KEYS, n_synthetic=2).release(frame, seed=1)
-    return release.with_unsynthesized(frame)
+    bare = frame.copy()
+    bare.attrs = {}
+    return _by_comparator(bare).with_unsynthesized(frame)
 
 
-@pytest.mark.parametrize("make", [masked, _with_text])
+def _by_hand(frame: pd.DataFrame) -> ph.masking.MaskedRelease:
+    release = _by_comparator(frame)
+    return replace(release, synthetic=[frame.copy() for _ in release.synthetic])
+
+
+@pytest.mark.parametrize("make", [masked, _by_comparator, _with_text, _by_hand])
 def test_notes_on_a_table_are_in_no_masked_release(
     make: Callable[[pd.DataFrame], ph.masking.MaskedRelease], tmp_path: Path
 ) -> None:

@@ -129,20 +129,23 @@ def test_rstan_agrees_with_the_embedded_engine(rstan: None) -> None:
 
 
 @pytest.mark.samples
+@pytest.mark.parametrize(
+    ("function", "factor"), [("reweight", 1 - 1e-9), ("radius_risk", 1 - 1e-11)]
+)
 def test_a_broken_function_is_caught(
-    command: Run, r: None, monkeypatch: pytest.MonkeyPatch
+    function: str, factor: float, command: Run, r: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control: exit code 1 and the quantity by name."""
-    sound = ph.radius_risk
-    monkeypatch.setattr(ph, "radius_risk", lambda *a, **k: sound(*a, **k) * (1 - 1e-11))
+    sound = getattr(ph, function)
+    monkeypatch.setattr(ph, function, lambda *a, **k: sound(*a, **k) * factor)
     code, out, err = command("--quick", "--out", "report.html")
     assert (code, err) == (1, "")
     assert "DISAGREES" in out
     last = out.split("Python and R disagree on")[1]
     lines = [line for line in last.splitlines() if ": Python " in line]
     assert lines
-    assert all("radius_risk" in line for line in lines)
-    assert "<li>Disagrees: radius_risk" in Path("report.html").read_text()
+    assert all(function in line for line in lines)
+    assert f"<li>Disagrees: {function}" in Path("report.html").read_text()
 
 
 @pytest.mark.samples
