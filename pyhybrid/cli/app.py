@@ -25,7 +25,7 @@ COMMANDS = {
     "doctor": "validation",
 }  # fmt: skip
 """The module of each command."""
-PARTS = {"ledger": ("create", "show"), "study": ("list", "run", "summary", "table")}
+PARTS = {"ledger": ("create", "show"), "study": ("list", "run", "table")}
 """Subcommands, whose calls in `help.txt` run one after the other."""
 _ROW = re.compile(r"^(\w+): ?(.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 

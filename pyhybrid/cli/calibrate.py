@@ -22,9 +22,7 @@ def calibrate(
     relation: str = "remove",
     scale: float | None = None,
     shift: float | None = None,
-    n_draws: int = 1000,
     center: bool | None = None,
-    region: float = 10.0,
     public: bool = False,
     holds_no_released_record: bool = False,
     fit: str | None = None,
@@ -44,8 +42,8 @@ def calibrate(
         raise InvalidInput("a strict release needs declared decimals: --model NAME:decimals=0")
     with progress_bars() as progress:
         frozen = calibration.calibrate(
-            chosen, reference, epsilon=epsilon, relation=relation, region=region, scale=scale,
-            shift=shift, n_draws=n_draws, center=center, public=public,
+            chosen, reference, epsilon=epsilon, relation=relation, scale=scale, shift=shift,
+            center=center, public=public,
             holds_no_released_record=holds_no_released_record, progress=progress, **how,
         )  # fmt: skip
     frozen.save(out, overwrite=overwrite)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,7 @@ def compare(
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Fit every candidate to one table, and write tables and a report."""
+    """Fit every candidate to one table, and write tables and figures."""
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
     how = opt.fit_options(fit, {"n_draws_released": int})
@@ -54,15 +53,21 @@ def compare(
         )  # fmt: skip
     for name, why in result.refused.items():
         note(f"{name} is left out: {why}")
-    from pyhybrid.reports.comparison import comparison_report
-    from pyhybrid.reports.page import facts_of_table
+    for name, release in result.releases.items():
+        if not release.charge.converged:
+            note(f"{name} has NOT CONVERGED: its epsilon may be too small")
+    from pyhybrid.reports.figures import figure_png, plot_bounds, plot_intervals
 
-    page = comparison_report(result, [*facts_of_table(data.name, *df.shape), formula])
-    contents = {
+    kept = {name: r.confidential for name, r in result.releases.items() if r.fit is not None}
+    contents: dict[str, str | bytes] = {
         "table.csv": result.table.to_csv(index=False),
         "estimates.csv": result.estimates.to_csv(index=False),
-        "report.html": page,
+        "estimates.png": figure_png(plot_intervals(result.estimates, reference=comparing.DATA)),
     }
+    if kept:
+        overall = {name: own.lipschitz_bound for name, own in kept.items()}
+        by_record = {name: own.lipschitz for name, own in kept.items()}
+        contents["bounds.png"] = figure_png(plot_bounds(by_record, overall=overall))
     shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
     shown = shown[["mechanism", "epsilon", "accounting", "epsilon_published", "lipschitz_bound",
                    "efficiency"]].rename(columns={"epsilon_published": "2 Delta"})  # fmt: skip
@@ -76,15 +81,20 @@ _KEEP = "{}/  CONFIDENTIAL, to keep: {}\n\n{}"
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
-    """Candidates by the text that names them, several with commas between, none of them twice; the
-    papers' set if there is none."""
-    texts = [name for text in texts for name in re.split(r",(?=[\w-]+(?:[:,]|$))", text)]
+    """Candidates by the text that names them, none of them twice; the papers' set if there is
+    none."""
     opt.check_once(texts, "--mechanism")
     chosen = {text: text for text in texts} or DEFAULT_SET
     return {
         name: build_mechanism(opt.mechanism_named(text, over_a_model=True), model)
         for name, text in chosen.items()
     }
+
+
+EPSILON = (
+    "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
+    "nats. LW: Lipschitz weights; SW: one weight for all records."
+)
 
 
 def curve(
@@ -100,33 +110,30 @@ def curve(
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Fit every pair of (scale, shift), and write a table, a figure and a report."""
+    """Fit every pair of (scale, shift), and write a table and a figure."""
     grid = [[opt.converted(part, float, name) for part in text.split(",")]
             for name, text in (("--scales", scales), ("--shifts", shifts))]  # fmt: skip
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
     how, df = opt.fit_options(fit), read_table(data, read=read).frame
     chosen = model_for(model, "", formula, df)
-    chosen.bind(df)  # bad data leave no file behind
     with progress_bars() as progress:
         result = curves.risk_utility_curve(
             chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic,
             progress=progress, **how,
         )  # fmt: skip
-    from pyhybrid.reports.comparison import EPSILON_OF_CURVE, curve_report
     from pyhybrid.reports.figures import MEASURES, figure_png, plot_curve
-    from pyhybrid.reports.page import facts_of_table
 
     contents: dict[str, str | bytes] = {
         "table.csv": result.table.to_csv(index=False),
         "curve.png": figure_png(plot_curve(result.table)),
-        "report.html": curve_report(result, [*facts_of_table(data.name, *df.shape), formula]),
     }
     shown = result.table.assign(epsilon=result.table["epsilon"].map(epsilon_text))
-    table = frame_table(
-        f"{result.outcome}: risk and utility (confidential)",
-        shown[["mechanism", "scale", "shift", "epsilon", *MEASURES]],
-        caption=f"{EPSILON_OF_CURVE} LW: Lipschitz weights; SW: one weight for all records.",
-    )
+    shown = shown[["mechanism", "scale", "shift", "epsilon", *MEASURES]]
+    title = f"{result.outcome}: risk and utility (confidential)"
     write_folder(out, contents, overwrite=overwrite)
-    show(table, _KEEP.format(out, ", ".join(contents), curves.NOT_COVERED))
+    kept = _KEEP.format(out, ", ".join(contents), curves.NOT_COVERED)
+    show(frame_table(title, shown, caption=EPSILON), kept)
+    unconverged = int((~result.table["converged"]).sum())
+    if unconverged:
+        note(f"{unconverged} fits have NOT CONVERGED: their epsilons may be too small")

@@ -63,9 +63,7 @@ def release_source(request: Any, name: str) -> None:
                 f"every column must have a type, or be left out: {left[0]!r} has none; add it to "
                 f"the types, or give --drop {left[0]}"
             )
-    ledger = open_ledger(
-        request.ledger, mechanism.name, mechanism.relation, delta, mechanism.epsilon
-    )
+    ledger = open_ledger(request.ledger, mechanism.relation, delta, mechanism.epsilon)
     with progress_bars() as progress:
         charge = release_in_parts(
             mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=drop,

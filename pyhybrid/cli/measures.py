@@ -143,19 +143,20 @@ def _finish(
     """Write the page if it is asked for, and show the numbers with their definitions."""
     from pyhybrid.reports.measures import risk_report, utility_report
     from pyhybrid.reports.page import facts_of_table
-    from pyhybrid.reports.verdicts import measure_label
+    from pyhybrid.reports.verdicts import Judged
 
     if html is not None:
         page: Any = utility_report if isinstance(summary, UtilitySummary) else risk_report
         text = page(summary, facts_of_table(table[0].name, *table[1].shape))
         write_files({html: text}, private=True, overwrite=overwrite)
-    values = summary.overall()
-    rows = pd.DataFrame({"measure": map(measure_label, values), "synthetic": values.values()})
-    show(frame_table(f"{title} (confidential)", rows), "")
-    for key in dict.fromkeys(name.split(",")[0] for name in values):
-        measure = MEASURES[key]
-        direction = f"{measure.direction.capitalize()}. Range: {measure.range}."
-        show(escape(f"{measure.title}: {measure.definition} {direction}"))
+    judged = [Judged(name, value) for name, value in summary.overall().items()]
+    rows = [(measure.label, measure.value) for measure in judged]
+    shown = pd.DataFrame(rows, columns=["measure", "synthetic"])
+    show(frame_table(f"{title} (confidential)", shown), "")
+    for key in dict.fromkeys(measure.measure.split(",")[0] for measure in judged):
+        about = MEASURES[key]
+        direction = f"{about.direction.capitalize()}. Range: {about.range}."
+        show(escape(f"{about.title}: {about.definition} {direction}"))
     if html is not None:
         show(f"written: {escape(str(html))} (confidential)")
     show(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import webbrowser
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from pyhybrid.reports.page import Section
 
 _MOST_COLUMNS = 3  # the worst ones; the report has all
-_PAGE = Path("confidential", "report.html")
 
 
 def save_and_show(
@@ -83,11 +81,9 @@ def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
     if names:
         which = "1 other column is" if len(names) == 1 else f"{len(names)} other columns are"
         show(f"\n{which} published unchanged: {escape(listed(names, 6))}")
-    promise = unescape(release.statement).split("\n\n")[1].replace("**", "")
     show(
         f"\n{out}/public/        to give away: synthetic data and privacy_statement.md",
         f"{out}/confidential/  to keep: seed, report.html, and weights and bounds if any",
-        f"\n{escape(promise)}",
     )
 
 
@@ -102,18 +98,16 @@ def show_opening(opening: Section) -> None:
 def report(
     release: Path,
     *,
-    data: Path | None = None,
+    data: Path,
     out: Path | None = None,
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Print the path of the report, or write it anew."""
-    if data is None:
-        show(str(_page_of(release)))
-        return
+    """Write the report of a release anew."""
     from pyhybrid.reports.release import release_report
 
-    target = release / _PAGE if out is None else out
+    page = _page_of(release)
+    target = page if out is None else out
     check_new_file(target, overwrite=overwrite, what="report")
     loaded, frame = Release.load(release), read_table(data, read=read).frame
     write_files({target: release_report(loaded, frame, table=data.name)}, private=True)
@@ -123,17 +117,16 @@ def report(
 def open(release: Path) -> None:
     """Open the page in a browser."""
     page = _page_of(release)
+    if not page.is_file():
+        how = f"pyhybrid report {release} --data TABLE makes one"
+        raise InvalidInput(f"{release} must have a report: it has none; {how}")
     if not webbrowser.open(page.resolve().as_uri()):
         note("no browser was found: open the file yourself")
     show(str(page))
 
 
 def _page_of(release: Path) -> Path:
-    page = release / _PAGE
     if not (release / "public").is_dir():
         missing = "is no release" if release.exists() else "does not exist"
         raise InvalidInput(f"{release} must be the folder of a release (--out): it {missing}")
-    if not page.is_file():
-        how = f"pyhybrid report {release} --data TABLE makes one"
-        raise InvalidInput(f"{release} must have a report: it has none; {how}")
-    return page
+    return release / "confidential" / "report.html"

@@ -64,13 +64,6 @@ def study_run(
     return 0
 
 
-def study_summary(folder: Path) -> None:
-    """Show means with Monte Carlo errors of finished databases beside the published numbers."""
-    from pyhybrid.studies import load_study
-
-    _show(load_study(folder))
-
-
 def study_table(
     folders: list[Path], *, out: Path, csv: Path | None = None, overwrite: bool = False
 ) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 import typer
@@ -26,27 +26,17 @@ from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import CLIPPED, Named, named, names_of, read_table
 from pyhybrid.cli.released import save_and_show
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive, number_of
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput, SamplingError
+from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
-from pyhybrid.fitting.session import FitProgress
-from pyhybrid.mechanisms import (
-    MODEL_FREE,
-    Calibration,
-    Censored,
-    ClippedScores,
-    NoisyMarginals,
-    meet_epsilon,
-)
-from pyhybrid.mechanisms.mechanism import REFITS, Mechanism, check_unit_of_noise
+from pyhybrid.mechanisms import MODEL_FREE, Calibration, Censored, ClippedScores
+from pyhybrid.mechanisms.mechanism import Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
-from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.releases.release import Release
 from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
@@ -179,14 +169,13 @@ def _release_table(request: Request) -> None:
     source = read_table(request.data, unsaid=types, read=request.read)
     delta = request.delta_for(len(source.frame))
     relation = settings.get("relation", "remove")
-    ledger = open_ledger(request.ledger, NoisyMarginals.__name__, relation, delta, request.epsilon)
+    ledger = open_ledger(request.ledger, relation, delta, request.epsilon)
     cells, frame = kinds_of(types), None
     if like is not None:  # a column without a kind is refused where it is asked for
-        kinds = {
+        seen = {
             str(k): seen_kind(column, like.codes.get(str(k))) for k, column in like.frame.items()
         }
-        seen: dict[str, Kind] = {name: kind for name, kind in kinds.items() if kind is not None}
-        cells = {**seen, **cells}
+        cells = {**{name: kind for name, kind in seen.items() if kind is not None}, **cells}
         frame = like.read_as(cells).frame
     source = source.read_as(cells)
     decided = _decided_of_table(request, source, frame, types)
@@ -211,30 +200,28 @@ def _decided_of_table(
     decided, columns = request.decided(df), [str(name) for name in df.columns]
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
-    if request.unit is not None:
+    if request.unit is None:
+        _note_persons(df, ":rows=ROWS")
+    else:
         note(
             f"rows are drawn independently: what rows of one {request.unit} have in common is lost"
         )
-    else:
-        _note_persons(df, ":rows=ROWS")
     settled = {*decided.drop, *decided.keep, *decided.ids, *types, request.unit}
     left = df[[name for name in df.columns if name not in settled]]
-    if like is None:
-        risky = undecided(left)
-    else:  # not for a record to refuse
-        both = [name for name in left if name in like]
-        risky = {**undecided(left.drop(columns=both)), **undecided(like[both])}
-    drafted = not types and like is None
-    check_decided({} if drafted else risky, decided, columns, ())
-    if drafted:
-        _draft_types(request, left, risky, source)
+    if like is None and not types:
+        check_decided({}, decided, columns, ())
+        _draft_types(request, left, source)
+    both = [] if like is None else [name for name in left if name in like]
+    risky = undecided(left.drop(columns=both))
+    if like is not None:  # not for a record to refuse
+        risky |= undecided(like[both])
+    check_decided(risky, decided, columns, ())
     return decided
 
 
-def _draft_types(
-    request: Request, left: pd.DataFrame, risky: dict[str, str], source: SourceTable
-) -> None:
-    """Write a draft of types of the columns that are `left` and not `risky`, and say what to do."""
+def _draft_types(request: Request, left: pd.DataFrame, source: SourceTable) -> NoReturn:
+    """Write a draft of types of the columns that are `left` and not risky, and say what to do."""
+    risky = undecided(left)
     mend = [f"{name!r}: {why}" for name in left if (why := to_mend(left[name]))]
     if mend:
         raise InvalidInput(
@@ -254,9 +241,9 @@ def _draft_types(
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
-        "levels, lower, upper, codes, decimals and missing by what is public (what fewer than 10 "
-        'records have is marked), set "confirmed": true, and list in "after" what must hold in '
-        f"each row (pyhybrid describe names it). Then run this again with {again}"
+        "it by what is public (what fewer than 10 records have is marked), set "
+        '"confirmed": true, and list in "after" what must hold in each row (pyhybrid describe '
+        f"names it). Then run this again with {again}"
     )
 
 
@@ -302,7 +289,7 @@ def _release_by_scores(request: Request) -> None:
         _show_draft(request, models, df, exposed_columns(df, outcomes))
         raise typer.Exit(2)
     mechanism: Any = steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
-    ledger = open_ledger(request.ledger, mechanism.name, steps[0].relation, steps[0].delta)
+    ledger = open_ledger(request.ledger, steps[0].relation, steps[0].delta)
     with progress_bars() as progress:
         release = mechanism.release(df, n_synthetic=request.n_synthetic, progress=progress)
     save_and_show(request, release, source, decisions, ledger)
@@ -391,23 +378,27 @@ def _release_by_mechanism(request: Request) -> None:
         "--mechanism with --formula takes neither types nor a reference; declare what the outcome "
         "can hold by --model, e.g. --model ordinal:levels=low+middle+high",
     )
+    request.refuse(["epsilon"], "a mechanism has an epsilon of its own, e.g. censored:epsilon=1")
     source = read_table(request.data, read=request.read)
     held = _calibrated(request)
     mechanism: Any = held or _mechanism_of(request, source.frame)
-    ledger = open_ledger(
-        request.ledger, mechanism.name, mechanism.relation, mechanism.delta_of_charge
-    )
+    ledger = open_ledger(request.ledger, mechanism.relation, mechanism.delta_of_charge)
     decisions = request.decided(source.frame)
     source = source.read_as(mechanism.forms(source.frame))
-    df = source.frame
-    _check_columns(df, mechanism, decisions)
+    df, replaced = source.frame, mechanism.synthesizes
+    if {*replaced} <= {*df.columns}:  # else binding the model says what is wrong
+        reasons = {**exposed_columns(df, replaced), **mechanism.undecided}
+        exposed = {name: reason for name, reason in reasons.items() if name in df.columns}
+        check_decided(exposed, decisions, map(str, df.columns), replaced)
     if request.unit is None:
         _note_persons(df)
     lacks = None if held is None else held.why_local(held.bind(df))
     if lacks is not None:
         raise InvalidInput(f"a strict release lacks {lacks}")
     with progress_bars() as progress:
-        release = _release_within(mechanism, df, request, progress)
+        release = mechanism.release(
+            df, n_synthetic=request.n_synthetic, progress=progress, **request.fit
+        )
     if held is not None and release.charge.kind != STRICT:
         raise SamplingError(
             "nothing is released: some chains ended in other modes, so that the charge would be "
@@ -427,15 +418,8 @@ def _calibrated(request: Request) -> Censored | None:
     held = Calibration.load(folder)
     if request.holds_no_released_record:
         held = replace(held, holds_no_released_record=True)
-    request.refuse(["formula", "model", "epsilon", "delta", "unit"], what)
+    request.refuse(["formula", "model", "delta", "unit"], what)
     return Censored(calibration=held, relation=held.relation)
-
-
-_TARGETS = {
-    "lipschitz": "scale", "count": "scale", "scalar": "target_epsilon", "truncated": "epsilon",
-    "censored": "epsilon", "perturbed_histogram": "epsilon",
-}  # fmt: skip
-"""The setting that --epsilon determines, by mechanism."""
 
 
 def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
@@ -447,62 +431,14 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
         )
     if not request.formula:
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
-    parts: list[tuple[Named, Any]] = []
+    steps = []
     for formula, model, text in zip(
         request.formula, request.by_formula("model"), request.by_formula("mechanism"), strict=True
     ):
-        wanted = _with_epsilon(named(text or CLIPPED), request)
+        wanted, over = named(text or CLIPPED), formula
         if wanted.name not in MODEL_FREE:
-            parts.append((wanted, opt.model_for(model, wanted.name, formula, df)))
-        elif model is None:
-            parts.append((wanted, formula))
-        else:
+            over = opt.model_for(model, wanted.name, formula, df)
+        elif model is not None:
             raise InvalidInput(f"--mechanism {wanted.name} fits no model: give no --model")
-    steps = [opt.build_mechanism(*part, unit=request.unit, delta=request.delta) for part in parts]
+        steps.append(opt.build_mechanism(wanted, over, unit=request.unit, delta=request.delta))
     return steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
-
-
-def _with_epsilon(wanted: Named, request: Request) -> Named:
-    """The mechanism with a first value of the setting that --epsilon determines."""
-    name, settings = wanted
-    target = _TARGETS.get(name)
-    if request.epsilon is None:
-        return wanted
-    if len(request.formula) > 1 or target is None or target in settings:
-        raise InvalidInput(
-            "--epsilon of a named mechanism must be of one formula, and determine a setting that "
-            f"--mechanism leaves out: of {name} that is {target or 'none'}"
-        )
-    return wanted if target == "scale" else Named(name, {**settings, target: request.epsilon})
-
-
-def _release_within(
-    mechanism: Any, df: pd.DataFrame, request: Request, progress: FitProgress
-) -> Release:
-    """A release, of at most --epsilon if that is given, from the fit that was found."""
-    fit, target, m = {**request.fit, "progress": progress}, request.epsilon, request.n_synthetic
-    drawn = fit.pop("n_draws_released", None)
-    known = mechanism if target is None else mechanism.at_epsilon(target, drawn, m)
-    if known is not None:
-        release: Release = known.release(df, n_synthetic=m, n_draws_released=drawn, **fit)
-        return release
-    shared = {"n_draws_released": drawn or m, "refits": fit.pop("refits", REFITS)}
-    solution = meet_epsilon(mechanism, df, target_epsilon=target, **shared, **fit)
-    note(f"--epsilon: {len(solution.tried)} settings tried")
-    release = solution.mechanism.release_from(solution.session, n_synthetic=m, **shared)
-    if release.charge.epsilon > target:
-        raise BudgetExceeded(
-            f"a release must cost at most --epsilon {target:g}: refits without single "
-            f"records raised it to {release.charge.epsilon:g}; give a smaller one"
-        )
-    return release
-
-
-def _check_columns(df: pd.DataFrame, mechanism: Mechanism, decisions: Decisions) -> None:
-    """Columns that need a decision are refused without one, before any fit."""
-    replaced = mechanism.synthesizes
-    if not set(replaced) <= set(df.columns):
-        return  # what is wrong is said when the model is bound
-    reasons = {**exposed_columns(df, replaced), **mechanism.undecided}
-    exposed = {name: reason for name, reason in reasons.items() if name in df.columns}
-    check_decided(exposed, decisions, map(str, df.columns), replaced)

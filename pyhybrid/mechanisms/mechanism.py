@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -63,11 +63,6 @@ class Mechanism(ABC):
     def undecided(self) -> dict[str, str]:
         """Reason by column why what a model reads needs the owner's decision to be published."""
         return {}
-
-    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Mechanism | None:
-        """The mechanism of which a release of m sets costs `epsilon`; None of one that has no
-        epsilon of its own, so that `meet_epsilon` must search for it."""
-        return None
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -210,9 +205,6 @@ class NoiseMechanism(Mechanism):
     from one noisy answer, at its price."""
 
     epsilon: float
-
-    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Mechanism:
-        return replace(self, epsilon=epsilon)  # type: ignore[type-var]
 
     def _draws_released(self, n_draws_released: int | None, m: int) -> int:
         if n_draws_released not in (None, 1, m):

@@ -234,26 +234,22 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
 
 def save_release(
     folder: str | os.PathLike[str],
-    *,
     record: ReleaseRecord,
     tables: Sequence[pd.DataFrame],
-    parts: Sequence[ReleaseRecord],
-    statement: str,
-    notes: Mapping[str, Any],
+    *,
     overwrite: bool,
     file_format: str,
-    attachments: Mapping[str, str],
+    **beside: Any,
 ) -> None:
-    """Write a release; see `pyhybrid.Release.save`. `notes` are further fields of run.json."""
+    """Write a release; see `pyhybrid.Release.save` and, for what is `beside` the tables,
+    `write_beside`."""
     with folder_aside(folder, overwrite=overwrite, private=False) as aside:
         if record.charge.kind != STRICT:  # whose levels are declared
             tables = with_drawn_levels(tables, record.synthesized)
         bare = [published(table, record.synthesized) for table in tables]
         (aside / "public").mkdir(mode=0o755)
         write_tables(aside / "public", bare, file_format, record.synthesized)
-        write_beside(
-            aside, record, statement=statement, notes=notes, attachments=attachments, parts=parts
-        )
+        write_beside(aside, record, **beside)
 
 
 def write_beside(
@@ -265,7 +261,8 @@ def write_beside(
     attachments: Mapping[str, str],
     parts: Sequence[ReleaseRecord] = (),
 ) -> None:
-    """Write all of a release but its tables and their schema, which are in the folder `aside`."""
+    """Write all of a release but its tables and their schema, which are in the folder `aside`;
+    `notes` are further fields of run.json."""
     public = aside / "public"
     (public / "privacy_statement.md").write_text(statement, encoding="utf-8")
     write_json(public / "charge.json", stated_charge(record.charge))

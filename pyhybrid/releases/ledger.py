@@ -39,6 +39,9 @@ from pyhybrid.running.files import lock, unlock
 _DELTA = 1e-6
 _BEGUN, _WAIT = 0.2, 10.0  # seconds
 _FORMAT = 2
+_UNLIKE = "a sum of unlike charges is no guarantee"
+_UNITS = "unlike units do not add up to a guarantee for a person: give unit= to all"
+_DELTAS = "give the mechanism that delta, or start another file with it"
 
 
 @runtime_checkable
@@ -78,21 +81,13 @@ class LedgerEntry:
 
     def __post_init__(self) -> None:
         check_nonnegative(self.charge["epsilon"], "epsilon")
-        check_choice(self.kind, "kind", KINDS)
-        check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.charge["kind"], "kind", KINDS)
+        check_choice(self.charge["relation"], "relation", RELATIONS)
         self.spent.epsilon(delta=check_nonnegative(self.charge.get("delta", 0.0), "delta"))
 
     @property
     def epsilon(self) -> float:
         return float(self.charge["epsilon"])
-
-    @property
-    def kind(self) -> str:
-        return str(self.charge["kind"])
-
-    @property
-    def relation(self) -> str:
-        return str(self.charge["relation"])
 
     @property
     def spent(self) -> Spent:
@@ -113,11 +108,10 @@ class Ledger:
     path : path
         File of the ledger; created if it is not there and a budget is given.
     budget : float, optional
-        Largest sum of epsilons, above 0, nats. Fixed when the ledger is created.
+        Largest sum of epsilons, above 0, nats. It, kind and relation are fixed when the ledger is
+        created.
     kind : {"strict", "asymptotic local"}, optional
-        Kind of the charges it takes; fixed when the ledger is created.
     relation : {"remove", "replace"}, optional
-        Relation of the charges it takes; fixed when the ledger is created.
     delta : float, optional
         Public. Of local charges by the Gaussian limit, which add by squares of their mu; 1e-6 if
         omitted when the ledger is created. Of a strict ledger, if given: the budget is then of
@@ -157,8 +151,7 @@ class Ledger:
     ) -> None:
         self.path = Path(path)
         given = _checked_terms({"budget": budget, "kind": kind, "relation": relation})
-        if delta is not None:
-            check_delta(delta)
+        delta = None if delta is None else check_delta(delta)
         new = not self.path.exists()
         missing = [name for name, value in given.items() if value is None]
         if new and missing:
@@ -170,16 +163,15 @@ class Ledger:
             time.sleep(_BEGUN)  # another process may be about to write its first line
         with _locked(self.path, create=new) as file:
             lines = _lines_of(file, self.path)
+            if not lines and not new:
+                raise InvalidInput(
+                    f"ledger {self.path} is damaged: it is empty. Restore it from a backup; "
+                    "only if nothing was ever released on it, remove it"
+                )
             if not lines:
-                if not new:
-                    raise InvalidInput(
-                        f"ledger {self.path} is damaged: it is empty. Restore it from a backup; "
-                        "only if nothing was ever released on it, remove it"
-                    )
-                if delta is None and given["kind"] != STRICT:
-                    delta = _DELTA
-                at = {} if delta is None else {"delta": float(delta)}
-                lines = [{"format": _FORMAT, **given, **at, "key": secrets.token_hex(16)}]
+                at = _DELTA if delta is None and given["kind"] != STRICT else delta
+                first = {"format": _FORMAT, **given, "delta": at, "key": secrets.token_hex(16)}
+                lines = [{name: value for name, value in first.items() if value is not None}]
                 _append(file, lines[0], self.path)
         terms = _terms(lines[0], self.path)
         self.budget: float = terms["budget"]
@@ -195,10 +187,8 @@ class Ledger:
                 )
 
     def __repr__(self) -> str:
-        return (
-            f"<Ledger {self.path}: {epsilon_text(self.spent)} of {epsilon_text(self.budget)} "
-            f"spent ({self.label})>"
-        )
+        spent = f"{epsilon_text(self.spent)} of {epsilon_text(self.budget)} spent"
+        return f"<Ledger {self.path}: {spent} ({self.label})>"
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -231,10 +221,8 @@ class Ledger:
         return round_up(spent.epsilon(delta=self.delta or 0.0), kind=self.kind)
 
     def add(self, release: Charged) -> LedgerEntry:
-        """Enter the charge of a release; one that is in the ledger already costs nothing more.
-
-        `release` is what a mechanism or primitive returned; `Release.save` with ``ledger=`` calls
-        this before it writes.
+        """Enter the charge of a release, which a mechanism or primitive returned; one that is in
+        the ledger already costs nothing more. `Release.save` with ``ledger=`` does so first.
 
         Raises
         ------
@@ -269,8 +257,7 @@ class Ledger:
                     raise InvalidInput(
                         f"releases in ledger {self.path} must have random numbers of their own: "
                         f"this one shares those of entry {entry.number}, another mechanism's of "
-                        "the same session or seed, and epsilons add only where they are "
-                        "independent; release it anew, without a seed"
+                        "the same session or seed; release it anew, without a seed"
                     )
             self._check(charge, entries)
             fields: dict[str, Any] = {
@@ -293,20 +280,32 @@ class Ledger:
             for name, text in {"seed": str(release.entropy), "settings": settings}.items()
         }
 
+    def check(self, *, relation: str, delta: float | None, epsilon: float | None = None) -> None:
+        """Refuse, before any work, a release that it would not take: of another relation, counted
+        at another `delta`, or beyond what is left, by its `epsilon` if that is known."""
+        self._must_be("for the relation ", self.relation, relation, _UNLIKE)
+        self._must_be("counted at its delta, ", self.delta or "none", delta or self.delta or "none",
+                      _DELTAS)  # fmt: skip
+        adds, left = self.kind == STRICT and self.delta is None, self.left  # else it may cost less
+        if left == 0 or (adds and (epsilon or 0.0) > left):
+            raise BudgetExceeded(
+                f"a release must cost at most what is left in ledger {self.path}, "
+                f"{epsilon_text(left)} of {epsilon_text(self.budget)}"
+            )
+
+    def _must_be(self, what: str, wanted: object, found: object, why: str) -> None:
+        if wanted != found:
+            raise InvalidInput(
+                f"charges in ledger {self.path} must be {what}{wanted}: found {found}; {why}"
+            )
+
     def _check(self, charge: PrivacyCharge, entries: tuple[LedgerEntry, ...]) -> None:
         unit, rows = entries[0].charge.get("unit") if entries else charge.unit, "single rows"
-        for what, wanted, found, why in (
-            ("", f"{self.kind}, {self.relation}", f"{charge.kind}, {charge.relation}",
-             "a sum of unlike charges is no guarantee"),
-            ("of one unit of privacy, ", unit or rows, charge.unit or rows,
-             "unlike units do not add up to a guarantee for a person: give unit= to all"),
-            ("counted at its delta, ", self.delta or "none", charge.delta or self.delta or "none",
-             "give the mechanism that delta, or start another file"),
-        ):  # fmt: skip
-            if wanted != found:
-                raise InvalidInput(
-                    f"charges in ledger {self.path} must be {what}{wanted}: found {found}; {why}"
-                )
+        kinds = f"{self.kind}, {self.relation}", f"{charge.kind}, {charge.relation}"
+        self._must_be("", *kinds, _UNLIKE)
+        self._must_be("of one unit of privacy, ", unit or rows, charge.unit or rows, _UNITS)
+        self._must_be("counted at its delta, ", self.delta or "none",
+                      charge.delta or self.delta or "none", _DELTAS)  # fmt: skip
         if charge.kind == STRICT and not (charge.converged and charge.draw_quantile == 1):
             raise InvalidInput(
                 "a strict charge must be of chains that have converged, all of whose draws are "
@@ -343,11 +342,12 @@ def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
     """The terms and all entries; of a damaged file, which line, and what to do."""
     file.seek(0)
     *texts, rest = file.read().split(b"\n")
+    damaged = f"ledger {path} is damaged: "
     if rest:
         raise InvalidInput(
-            f"ledger {path} is damaged: its last line, {len(texts) + 1}, is incomplete. "
-            "Restore the file from a backup; only if the program was stopped while it wrote "
-            "that line was nothing released on it: keep a copy, then delete that line"
+            f"{damaged}its last line, {len(texts) + 1}, is incomplete. Restore the file from a "
+            "backup; only if the program was stopped while it wrote that line was nothing released "
+            "on it: keep a copy, then delete that line"
         )
     lines = []
     for number, text in enumerate(texts, start=1):
@@ -355,8 +355,7 @@ def _lines_of(file: BinaryIO, path: Path) -> list[dict[str, Any]]:
             lines.append(dict(json.loads(text)))
         except (TypeError, ValueError):
             raise InvalidInput(
-                f"ledger {path} is damaged: line {number} cannot be read. Restore the file from a "
-                "backup; its content cannot be recovered from what is left"
+                f"{damaged}line {number} cannot be read. Restore the file from a backup"
             ) from None
     return lines
 
@@ -372,11 +371,11 @@ def _entries_in(lines: Sequence[Mapping[str, Any]]) -> tuple[LedgerEntry, ...]:
                 f"entry {number} of the ledger must be one that pyhybrid wrote: {error}; was it "
                 "written by another version or program?"
             ) from None
-    others = {(e.kind, e.relation) for e in entries} - {(lines[0]["kind"], lines[0]["relation"])}
-    if others or len({entry.charge.get("unit") for entry in entries}) > 1:
+    terms = [(e.charge["kind"], e.charge["relation"], e.charge.get("unit")) for e in entries]
+    if {*terms} - {(lines[0]["kind"], lines[0]["relation"], unit) for *_, unit in terms[:1]}:
         raise InvalidInput(
             "entries of a ledger must be of its kind and relation, and of one unit of privacy: "
-            "some are of others; a sum of unlike charges is no guarantee"
+            f"some are of others; {_UNLIKE}"
         )
     return tuple(entries)
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -31,7 +32,7 @@ from pyhybrid.releases.folder import (
     read_tables,
     save_release,
 )
-from pyhybrid.releases.ledger import Ledger
+from pyhybrid.releases.ledger import Ledger, LedgerEntry
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.statement import privacy_statement
 from pyhybrid.running.files import whole_only
@@ -218,18 +219,20 @@ class Release(ReleaseRecord):
         entry = None if ledger is None else ledger.add(decided)
         save_release(
             folder,
-            record=decided,
-            tables=[*map(escaped, decided.synthetic)] if excel_safe else decided.synthetic,
-            parts=decided.parts,
-            statement=decided.statement,
-            notes={
-                "identifier": decided.identifier,
-                "ledger": None if entry is None else {"entry": entry.number},
-            },
+            decided,
+            [*map(escaped, decided.synthetic)] if excel_safe else decided.synthetic,
             overwrite=overwrite,
             file_format=file_format,
+            parts=decided.parts,
+            statement=decided.statement,
+            notes=decided.notes(entry),
             attachments=pages,
         )
+
+    def notes(self, entry: LedgerEntry | None) -> dict[str, Any]:
+        """What the record of the run says of the release and its `entry` in a ledger."""
+        number = None if entry is None else {"entry": entry.number}
+        return {"identifier": self.identifier, "ledger": number}
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> Release:

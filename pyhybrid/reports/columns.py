@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -78,28 +77,9 @@ def pairs_section(ratios: pd.DataFrame | None) -> list[Section]:
     return [replace(shown, pictures=[replace(picture, share=share)])]
 
 
-STATISTICS: Mapping[str, Callable[[FloatArray], float]] = {
-    "mean": lambda y: float(y.mean()),
-    "median": lambda y: float(np.quantile(y, 0.5)),
-    "15th percentile": lambda y: float(np.quantile(y, 0.15)),
-    "90th percentile": lambda y: float(np.quantile(y, 0.9)),
-}
-"""Statistics of a column of numbers."""
-
-
 def plot_release(release: Release, column: str | None = None) -> Figure:
-    """Data against synthetic sets: the distribution of a synthesized column. CONFIDENTIAL.
-
-    Parameters
-    ----------
-    release : Release
-        One that was made in this session: the data come from its `origin`.
-    column : str, optional
-        A synthesized column; the first one if omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
+    """Data against synthetic sets: the distribution of a synthesized `column`, the first one if it
+    is omitted, of a release that was made in this session. CONFIDENTIAL.
 
     Raises
     ------
@@ -108,9 +88,8 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
     """
     if release.origin is None:
         raise InvalidInput(
-            "release must be one that was made in this session: a release that was loaded has no "
-            "data to be plotted against; give both to pyhybrid.measures.utility_summary(data, "
-            "release.synthetic)"
+            "release must be one that was made in this session: one that was loaded has no data "
+            "to be plotted against; see pyhybrid.measures.utility_summary"
         )
     chosen = release.synthesized[0] if column is None else column
     if chosen not in release.synthesized:
@@ -119,8 +98,8 @@ def plot_release(release: Release, column: str | None = None) -> Figure:
         )
     truth, name = release.origin.data[chosen], release.charge.mechanism
     sets = [table[chosen] for table in release.synthetic]
-    numbers = {name: [numeric_values(values) for values in sets]}
-    figure, _ = _distribution(chosen, numeric_values(truth), numbers)
+    numbers = [numeric_values(values) for values in sets]
+    figure, _ = _distribution(chosen, numeric_values(truth), name, numbers)
     return _levels_figure(shares_of(truth, sets), name) if figure is None else figure
 
 
@@ -138,8 +117,8 @@ def shares_of(data: pd.Series, sets: Sequence[pd.Series], *, most: int = _LEVELS
 
 
 def _levels_figure(shares: pd.DataFrame, name: str) -> Figure:
-    synthetic = {name: shares.iloc[:, 1:].to_numpy().T}
-    return figures.plot_levels(list(shares.index), shares.iloc[:, 0].to_numpy(), synthetic)
+    data, sets = shares.iloc[:, 0].to_numpy(), shares.iloc[:, 1:].to_numpy().T
+    return figures.plot_levels(list(shares.index), data, sets, name)
 
 
 def column_section(
@@ -153,37 +132,40 @@ def column_section(
     """Figure and table of one column, data against the synthetic sets, whose `name` is shown;
     numbers are shown as `levels` if they are codes."""
     truth = np.empty(0) if levels else numeric_values(data)
-    made, mean = [numeric_values(values) for values in sets], f"{name}, mean of {len(sets)}"
-    if not all(values.size for values in (truth, *made)):
+    drawn, mean = [numeric_values(values) for values in sets], f"{name}, mean of {len(sets)}"
+    if not all(values.size for values in (truth, *drawn)):
         shares = shares_of(data, sets)
-        pairs = zip(shares.iloc[:, 0], shares.iloc[:, 1:].mean(axis=1), strict=True)
-        rows = [[level, *(f"{share:.3f}" for share in pair)]
-                for level, pair in zip(shares.index, pairs, strict=True)]  # fmt: skip
+        pairs = zip(shares.index, shares.iloc[:, 0], shares.iloc[:, 1:].mean(axis=1), strict=True)
+        rows = [[level, f"{of_data:.3f}", f"{of_sets:.3f}"] for level, of_data, of_sets in pairs]
         table = Table(header=["level", "data", mean], rows=rows, numbers=True)
-        drawn = _levels_figure(shares, name)
-        return section("column of levels", figures=[drawn], tables=[table], column=column)
-    figure, whole = _distribution(column, truth, {name: made})
-    means = [np.mean([of(values) for values in made]) for of in STATISTICS.values()]
-    rows = [
-        ["data", *(number_text(of(truth)) for of in STATISTICS.values())],
-        [mean, *map(number_text, means)],
-    ]
-    table = Table(header=["", *STATISTICS], rows=rows, numbers=True)
+        picture = _levels_figure(shares, name)
+        return section("column of levels", figures=[picture], tables=[table], column=column)
+    figure, whole = _distribution(column, truth, name, drawn)
+    summaries = {"data": _summary(truth), mean: np.mean([_summary(y) for y in drawn], axis=0)}
+    rows = [[source, *map(number_text, numbers)] for source, numbers in summaries.items()]
+    header = ["", "mean", "median", "15th percentile", "90th percentile"]
+    table = Table(header=header, rows=rows, numbers=True)
     return section(
         "column of numbers", figures=[figure], tables=[table], column=column, whole=whole
     )
 
 
+def _summary(values: FloatArray) -> FloatArray:
+    return np.array([values.mean(), *np.quantile(values, [0.5, 0.15, 0.9])])
+
+
 def _distribution(
-    column: str, truth: FloatArray, sets: Mapping[str, Sequence[FloatArray]]
+    column: str, truth: FloatArray, name: str, sets: Sequence[FloatArray]
 ) -> tuple[Figure | None, bool]:
     """The figure, if the values vary, and whether they are whole."""
-    everything = [truth, *itertools.chain(*sets.values())]
-    whole = all(values.size and _whole(values) for values in everything)
-    if not all(values.size and (whole or np.ptp(values) > 0) for values in everything):
+    whole = all(values.size and _whole(values) for values in (truth, *sets))
+    if not all(values.size and (whole or np.ptp(values) > 0) for values in (truth, *sets)):
         return None, whole
     scale = "log" if truth.max() > 3 * np.quantile(truth, 0.9) else "linear"
-    return figures.plot_distributions(truth, sets, discrete=whole, scale=scale, label=column), whole
+    figure = figures.plot_distributions(
+        truth, {name: sets}, discrete=whole, scale=scale, label=column
+    )
+    return figure, whole
 
 
 def numeric_values(column: pd.Series) -> FloatArray:

@@ -38,7 +38,7 @@ MEASURES = {
     "error_mean": "error of the mean",
     "error_q90": "error of the 90th percentile",
 }
-"""Measures that a curve is drawn of unless others are asked for; 0 is best for all."""
+"""Measures that a curve is drawn of; 0 is best for all."""
 
 _GRID, _CAP = 256, 10.0
 _SLANTED = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
@@ -333,42 +333,34 @@ def _level(ax: Any, level: float, label: str) -> None:
 
 
 def plot_levels(
-    levels: Sequence[str], data: npt.ArrayLike, synthetic: Mapping[str, npt.ArrayLike]
+    levels: Sequence[str], data: npt.ArrayLike, synthetic: npt.ArrayLike, name: str
 ) -> Figure:
     """Shares of L levels, from the top down: a bar for the data (L,), a point and the range over
-    the sets (m, L) of each mechanism beside it."""
-    truth = np.asarray(data, dtype=np.float64)
+    the sets (m, L) of what has this name."""
+    shares = np.atleast_2d(np.asarray(synthetic, dtype=np.float64))
     ax = draw.new_panels(6.4, 0.9 + 0.26 * len(levels))[0]
     at = draw.rows_of(ax, levels)
-    ax.barh(at, truth, height=0.72, color=draw.PALE, label="data")
-    k = len(synthetic)
-    for place, (name, sets) in enumerate(synthetic.items()):
-        shares = np.atleast_2d(np.asarray(sets, dtype=np.float64))
-        row = at + (0.0 if k == 1 else 0.5 * (place / (k - 1) - 0.5))
-        label = f"{draw.plain(name)}: mean and range of {len(shares)}"
-        ends = shares.min(axis=0), shares.mean(axis=0), shares.max(axis=0)
-        draw.draw_ranges(ax, row, *ends, place=place, label=label)
+    ax.barh(at, np.asarray(data, dtype=np.float64), height=0.72, color=draw.PALE, label="data")
+    ends = shares.min(axis=0), shares.mean(axis=0), shares.max(axis=0)
+    label = f"{draw.plain(name)}: mean and range of {len(shares)}"
+    draw.draw_ranges(ax, at, *ends, place=0, label=label)
     ax.invert_yaxis()
     ax.set(xlim=(0, None), xlabel="share of records")
     return draw.finish(ax)
 
 
-def plot_forest(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Coefficients of data and sets, by release, with 95 % intervals on one axis, in standard
+def plot_forest(table: pd.DataFrame, name: str) -> Figure:
+    """Coefficients of data and of sets of this name with 95 % intervals on one axis, in standard
     errors of the data: `ModelUtility.table`, where the interval of the data has a length."""
-    terms, n = list(next(iter(tables.values())).index), len(tables)
-    ax = draw.new_panels(7, 1.2 + (0.22 + 0.14 * n) * len(terms))[0]
+    ax = draw.new_panels(7, 1.2 + 0.36 * len(table))[0]
     ax.axvspan(-NORMAL, NORMAL, color=draw.PALE, alpha=0.6, lw=0, label="data, 95 % interval")
     ax.axvline(0, color=draw.INK, linewidth=1)
-    places = draw.rows_of(ax, terms)
-    for k, (name, table) in enumerate(tables.items()):
-        error = (table["upper"] - table["lower"]) / (2 * NORMAL)
-        ends = ((table[f"synthetic_{end}"] - table["estimate"]) / error
-                for end in ("lower", "estimate", "upper"))  # fmt: skip
-        y = places + 0.5 * ((k + 0.5) / n - 0.5)
-        draw.draw_ranges(ax, y, *ends, place=k, color=draw.COLORS[(n - k) % 6],
-                         label=draw.plain(name))  # fmt: skip
-    ax.set_ylim(len(terms) - 0.5, -0.5)
+    error = (table["upper"] - table["lower"]) / (2 * NORMAL)
+    ends = ((table[f"synthetic_{end}"] - table["estimate"]) / error
+            for end in ("lower", "estimate", "upper"))  # fmt: skip
+    color, at = draw.COLORS[1], draw.rows_of(ax, list(table.index))
+    draw.draw_ranges(ax, at, *ends, place=0, color=color, label=draw.plain(name))
+    ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlabel("difference from the data, in its standard errors", fontsize=draw.TEXT)
     return draw.finish(ax)
 
@@ -398,19 +390,17 @@ def plot_pairs(ratios: pd.DataFrame) -> Figure:
     return figure
 
 
-def plot_curve(table: pd.DataFrame, *, measures: dict[str, str] | None = None) -> Figure:
+def plot_curve(table: pd.DataFrame) -> Figure:
     """Utility measures against epsilon of one draw, one panel each; lower left is best.
 
     Points of LW carry their (scale, shift); the unweighted fit is a horizontal line, as its epsilon
     is usually far to the right. Bars are 95 % intervals over the sets of a point, where the table,
-    that of a `pyhybrid.studies.RiskUtilityCurve`, has standard errors. `measures` are columns and
-    their labels; `MEASURES` if omitted.
+    that of a `pyhybrid.studies.RiskUtilityCurve`, has standard errors.
     """
-    shown = MEASURES if measures is None else measures
-    panels = draw.panels_for(len(shown), 7.4, 2, 2.7, sharex=True)
-    for ax, (measure, label) in zip(panels, shown.items(), strict=True):
+    panels = draw.panels_for(len(MEASURES), 7.4, 2, 2.7, sharex=True)
+    for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
         _curve_panel(ax, table, measure)
-        ax.set(ylabel=draw.plain(label), ymargin=0.2, xmargin=0.12)
+        ax.set(ylabel=label, ymargin=0.2, xmargin=0.12)
         ax.set_ylim(0, ax.get_ylim()[1])
     for ax in panels[-2:]:
         ax.set_xlabel("epsilon of one draw (nats)")
@@ -482,9 +472,3 @@ def plot_subgroups(groups: RiskSubgroups) -> Figure:
     right.bar_label(bars, [f"{n:,}" for n in table["records"]], fontsize=draw.TEXT - 1)
     right.set(xlabel="risk subgroup", ylabel="share of records", ymargin=0.12)
     return draw.finish(left)
-
-
-def plot_match_risk(before: npt.ArrayLike, after: npt.ArrayLike) -> Figure:
-    """Probability (n,), in [0, 1], that an intruder names each record correctly, in the data
-    against themselves and after masking: `MatchingRisk.correct_by_record`."""
-    return plot_matching_risk({"the data as they are": before, "synthetic keys": after})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import number_of
@@ -12,6 +13,7 @@ from pyhybrid.masking import MaskedRelease, RiskSubgroups, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
+from pyhybrid.measures.summaries import MEASURES, RiskSummary
 from pyhybrid.reports import figures, page
 from pyhybrid.reports.columns import column_section
 from pyhybrid.reports.measures import model_section
@@ -51,16 +53,16 @@ def mask_report(
         raise InvalidInput("data must be the records of the release, in its order")
     release = replace(release, data=data)
     masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    chains = {} if release.diagnostics is None else {"": release.diagnostics}
-    sections = [
-        mask_verdict(release, before, after, utility),
-        *([] if utility is None else [model_section(utility, "An analysis on data and sets")]),
-        _risk(before, after),
-        *([] if subgroups is None else [_subgroups(subgroups)]),
-        _keys(release, data),
-        *([convergence_section(chains, of="the association model")] if chains else []),
-        page.section("mask, statement", bullets=masks, method=release.statement.method),
-    ]
+    sections = [mask_verdict(release, before, after, utility)]
+    if utility is not None:
+        sections.append(model_section(utility, "An analysis on data and sets"))
+    sections.append(_risk(before, after))
+    if subgroups is not None:
+        sections.append(_subgroups(subgroups))
+    sections.append(_keys(release, data))
+    if release.diagnostics is not None:
+        sections.append(convergence_section(release.diagnostics, of="the association model"))
+    sections.append(page.section("mask, statement", bullets=masks, method=release.statement.method))
     facts = [
         *page.facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
         number_of(len(release.synthetic), "synthetic set"), "no epsilon",
@@ -77,10 +79,7 @@ def mask_verdict(
     """What the masks take from an intruder, what they change, and what an analysis keeps."""
     judged = {}
     if utility is not None:
-        overlap = utility.mean_overlap
-        judged["analysis"] = [
-            Judged(measure="interval_overlap", label="mean interval overlap", value=overlap)
-        ]
+        judged["analysis"] = [Judged("interval_overlap, mean", utility.mean_overlap)]
     values = {"was": naming_share(before), "now": naming_share(after)}
     changed = ", ".join(f"{key} {share:.0%}" for key, share in release.unchanged.items())
     said = {
@@ -95,20 +94,15 @@ def mask_verdict(
 
 
 def _risk(before: MatchingRisk, after: MatchingRisk) -> page.Section:
-    values = {
-        "records identified correctly, share": [*map(naming_share, (before, after))],
-        **{title: [getattr(risk, name) for risk in (before, after)] for name, title in {
-            "mean_risk": "match probability, mean", "n_unique_matches": "unique matches",
-            "true_match_rate": "true match rate", "false_match_rate": "false match rate",
-            "n_no_match": "records without a match"}.items()},
-    }  # fmt: skip
-    meaning = page.meanings("mask, matching").values()
-    rows = [[title, *map(page.number_text, pair), about]
-            for (title, pair), about in zip(values.items(), meaning, strict=True)]  # fmt: skip
-    assert before.correct_by_record is not None
-    assert after.correct_by_record is not None
-    figure = figures.plot_match_risk(before.correct_by_record, after.correct_by_record)
+    risks = {"the data as they are": before, "synthetic keys": after}
+    numbers = [RiskSummary(matching=r, attributes={}, keys=()).overall() for r in risks.values()]
+    rows = []
+    for name in numbers[0]:
+        about = f"{MEASURES[name].definition} {MEASURES[name].direction.capitalize()}."
+        rows.append([MEASURES[name].title, *(page.number_text(n[name]) for n in numbers), about])
+    by_record = {name: np.asarray(risk.correct_by_record) for name, risk in risks.items()}
     table = page.Table(header=["", "data", "synthetic", "meaning"], rows=rows)
+    figure = figures.plot_matching_risk(by_record)
     return page.section("mask, risk", figures=[figure], tables=[table], after=after)
 
 

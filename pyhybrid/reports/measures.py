@@ -9,23 +9,21 @@ from typing import Any
 
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
-from pyhybrid.measures.utility import DATA
 from pyhybrid.reports import figures, page, verdicts
 from pyhybrid.reports.columns import column_section
+from pyhybrid.reports.verdicts import Judged
 
 _MOST_DRAWN, _MOST_PAIRS, _MOST_COLUMNS, _MOST_TERMS = 5, 15, 30, 30
 
 
 def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
     """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
-    drawn, *estimates = _distributions(summary)
     measures = page.section(
         "utility", tables=[measure_table(summary.overall())],
         n=len(summary.tables.real), m=len(summary.tables.synthetic),
     )  # fmt: skip
-    models = [model_section(fit, "Inference") for fit in summary.models]
-    folded = [measures, *estimates, *models]
-    sections = [verdicts.utility_verdict(summary), drawn, _pairs(summary),
+    folded = [measures, *(model_section(fit, "Inference") for fit in summary.models)]
+    sections = [verdicts.utility_verdict(summary), _distributions(summary), _pairs(summary),
                 *(replace(part, folded=True) for part in folded)]  # fmt: skip
     title = "Utility of synthetic data"
     return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
@@ -33,11 +31,8 @@ def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
 
 def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
     """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
-    matching = summary.matching
-    correct = matching.correct_by_record
-    figure = figures.plot_matching_risk(
-        {"synthetic": matching.by_record if correct is None else correct}
-    )
+    matching, correct = summary.matching, summary.matching.correct_by_record
+    by_record = matching.by_record if correct is None else correct
     values: dict[str, Any] = {
         "keys": summary.keys,
         "n": matching.n_targets,
@@ -46,7 +41,11 @@ def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
     sections = [
         verdicts.risk_verdict(summary),
         page.section("risk", tables=[measure_table(summary.overall())], **values),
-        page.section("risk by record", figures=[figure], **values),
+        page.section(
+            "risk by record",
+            figures=[figures.plot_matching_risk({"synthetic": by_record})],
+            **values,
+        ),
     ]
     title = "Disclosure risk of synthetic data"
     return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
@@ -58,42 +57,33 @@ def measure_table(overall: Mapping[str, float]) -> page.Table:
     ends = {"utility": ("As good as the data", "Useless"), "risk": ("No risk", "Data as they are")}
     rows: list[list[page.Cell]] = []
     for name, value in overall.items():
-        measure = MEASURES[name.split(",")[0]]
+        measure, judged = MEASURES[name.split(",")[0]], Judged(name, value)
         text = f"{measure.definition} Range: {measure.range}; {measure.direction}."
-        cell = verdicts.judged_cell(name, value)
-        rows.append([verdicts.measure_label(name), cell, measure.at_best, measure.at_worst, text])
+        rows.append([judged.label, judged.cell, measure.at_best, measure.at_worst, text])
     header = ["Measure", "Synthetic", *ends[about.pop()], "What it is"]
     return page.Table(caption=page.sentence("utility", "table"), header=header, rows=rows)
 
 
-def _distributions(summary: UtilitySummary) -> list[page.Section]:
-    """The columns of numbers that changed, the worst first and drawn, and their estimates."""
+def _distributions(summary: UtilitySummary) -> page.Section:
+    """The columns of numbers that changed, the worst first and drawn."""
     distances, tables = summary.columns.distances, summary.tables
     changed = (distances["max_ecdf"] > 0) | (distances.iloc[:, 3] != distances.iloc[:, 4])
     same = [str(name) for name in distances["column"][~changed]]
     if not changed.any():
-        return [page.section("columns", same=same)]
+        return page.section("columns", same=same)
     worst = distances[changed].sort_values("max_ecdf", ascending=False, kind="stable")
-    names = list(worst["column"])[:_MOST_DRAWN]
     header = ["Column", "max-ECDF", "avg-ECDF", "missing, data", "missing, synthetic"]
     rows: list[list[page.Cell]] = [
-        [str(row[0]), verdicts.judged_cell("max_ecdf", row[1]), *map(page.number_text, row[2:])]
+        [str(row[0]), Judged("max_ecdf", row[1]).cell, *map(page.number_text, row[2:])]
         for row in worst.head(_MOST_COLUMNS).to_numpy().tolist()
     ]
     drawn = [
         column_section(name, tables.real[name], [table[name] for table in tables.synthetic])
-        for name in names
+        for name in list(worst["column"])[:_MOST_DRAWN]
     ]
     table = page.Table(header=header, rows=rows, numbers=True)
     columns = page.section("columns", tables=[table], same=same)
-    chosen = summary.columns.estimates
-    chosen = chosen[chosen["column"].isin(names)]
-    titles = chosen["column"] + "\n" + chosen["statistic"]
-    intervals = figures.plot_intervals(chosen.assign(statistic=titles), reference=DATA)
-    return [
-        replace(columns, parts=[replace(part, level=3) for part in drawn]),
-        page.section("estimates", figures=[intervals], measure=MEASURES["estimates"]),
-    ]
+    return replace(columns, parts=[replace(part, level=3) for part in drawn])
 
 
 def _pairs(summary: UtilitySummary) -> page.Section:
@@ -114,17 +104,13 @@ def model_section(fit: ModelUtility, heading: str) -> page.Section:
     """Forest plot and table of an analyst's model: coefficients of data and sets, their overlap and
     standardized difference."""
     varied = fit.table[fit.table["upper"] > fit.table["lower"]].rename(index=plain_term)
-    drawn = [figures.plot_forest({"synthetic": varied[:_MOST_TERMS]})] if len(varied) else []
-    rows = [
-        [
-            plain_term(term),
-            page.interval_text(row, ""),
-            page.interval_text(row, "synthetic_"),
-            verdicts.judged_cell("interval_overlap", row["interval_overlap"]),
-            verdicts.judged_cell("standardised_difference", row["standardised_difference"]),
-        ]
+    drawn = [figures.plot_forest(varied[:_MOST_TERMS], "synthetic")] if len(varied) else []
+    judged = ("interval_overlap", "standardised_difference")
+    rows: list[list[page.Cell]] = [
+        [plain_term(term), page.interval_text(row, ""), page.interval_text(row, "synthetic_"),
+         *(Judged(name, float(row[name])).cell for name in judged)]
         for term, row in fit.table.iterrows()
-    ]
+    ]  # fmt: skip
     header = ["Term", "Data", "Synthetic", "Interval overlap", "Standardized difference"]
     data, *sets = (f"{n:,}" for n in fit.n_used)
     return page.section(

@@ -75,7 +75,7 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
         )
         for name in release.synthesized
     ]
-    marks = [page.Section(tables=[verdicts.judged_table(judged, "Column", {})])] if judged else []
+    marks = [page.Section(tables=[verdicts.judged_table(judged)])] if judged else []
     estimates, of_records, convergence = (
         [
             replace(part, heading=f"{part.heading}: {', '.join(step.synthesized)}")
@@ -133,22 +133,21 @@ def _relations(release: Release) -> list[page.Section]:
 
 def _of_records(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:
     """What a draw discloses by record; bounds and weights of a fit, and how they were found."""
-    kept, told = release.confidential, told_section(release)
+    kept, sections, name = release.confidential, told_section(release), release.charge.mechanism
     if not kept.alpha.size:
-        return told
+        return sections
     bound, finite = kept.lipschitz_bound, kept.lipschitz[np.isfinite(kept.lipschitz)]
     efficiency = float(finite.mean()) / bound if bound > 0 else 1.0
-    name = release.charge.mechanism
+    violin = figures.plot_bounds({name: kept.lipschitz}, overall={name: bound})
     drawn = [figures.plot_weights({name: kept.alpha})]
     if np.ptp(kept.alpha) > 0:
         drawn.append(figures.plot_bound_against_weight(kept.alpha, kept.lipschitz, overall=bound))
-    sections = [
-        *told,
-        bounds_section("bounds", {name: release}, bound=bound, efficiency=efficiency),
+    sections += [
+        page.section("bounds", figures=[violin], bound=bound, efficiency=efficiency),
         page.section("weights", figures=drawn, alpha=kept.alpha, mechanism=name),
     ]
     if release.reweighted is not None:
-        sections.append(reweighting_section("Re-weighting", release.reweighted))
+        sections.append(reweighting_section(release.reweighted))
     return sections
 
 
@@ -156,7 +155,7 @@ def _convergence(release: ReleaseRecord, _: Origin | None) -> list[page.Section]
     found = release.diagnostics
     if release.fit is not None and release.fit.exact is not None:
         return [exact_section(release.fit.exact)]
-    return [] if found is None else [convergence_section({release.charge.mechanism: found})]
+    return [] if found is None else [convergence_section(found)]
 
 
 def charge_section(release: Release) -> page.Section:
@@ -215,15 +214,6 @@ def cards_of(
 # --- Fits -----------------------------------------------------------------------------------------
 
 
-def bounds_section(name: str, releases: Mapping[str, ReleaseRecord], **values: Any) -> page.Section:
-    """By-record bounds of each release. Confidential."""
-    kept = {key: release.confidential for key, release in releases.items()}
-    overall = {key: own.lipschitz_bound for key, own in kept.items()}
-    figure = figures.plot_bounds({k: own.lipschitz for k, own in kept.items()}, overall=overall)
-    marked = ", ".join(f"{key} {bound:.2f}" for key, bound in overall.items())
-    return page.section(name, figures=[figure], marked=marked, **values)
-
-
 def estimates_section(release: ReleaseRecord, origin: Origin | None) -> list[page.Section]:
     """Published estimates beside those of the same model without clip and noise. Confidential."""
     exact = {} if origin is None else origin.without_privacy()
@@ -242,67 +232,49 @@ def estimates_section(release: ReleaseRecord, origin: Origin | None) -> list[pag
         "Published": compared["synthetic_estimate"], "lower": compared["synthetic_lower"],
         "upper": compared["synthetic_upper"], "Off, in its errors": off,
     })  # fmt: skip
-    figure = figures.plot_forest({"published": compared})
+    figure = figures.plot_forest(compared, "published")
     return [page.section("published estimates", figures=[figure], tables=[page.frame_table(shown)])]
 
 
 def told_section(release: ReleaseRecord) -> list[page.Section]:
-    """Figure and largest of deviation and range by record, and refits; none where these are not
-    known, as of a release that was read from a folder or is censored."""
+    """Figure and largest of the deviations by record; none where these are not known, as of a
+    release that was read from a folder or is censored."""
     loss, unit = release.confidential.loss, release.charge.unit
     if loss is None or not np.isfinite(loss.mu) or loss.mu == 0:
         return []
-    whose, labels = "record" if unit is None else "unit", release.confidential.labels
     largest, name = float(loss.deviations.max()), release.charge.mechanism
-    told = page.section(
+    section = page.section(
         "told", figures=[figures.plot_told({name: loss.deviations}, charged=largest)],
-        largest=largest, n=loss.deviations.size, whose=whose,
-        near=int((loss.deviations > largest / 2).sum()),
+        largest=largest, n=loss.deviations.size, whose="record" if unit is None else "unit",
+        near=int((loss.deviations > largest / 2).sum()), refits=len(loss.refits),
     )  # fmt: skip
-    if not loss.refits:
-        return [told]
-    refits = pd.DataFrame(
-        [(str(labels[i]) if unit is None else f"{unit} number {i + 1}", loss.deviations[i],
-          loss.ranges[i], refit.loss) for refit in loss.refits for i in [refit.record]],
-        columns=[f"{whose} left out", "deviation", "range", "loss"],
-    )  # fmt: skip
-    return [told, page.section("refits", tables=[page.frame_table(refits)], whose=whose)]
+    return [section]
 
 
-def convergence_section(
-    fits: Mapping[str, Diagnostics], *, of: str = "the released fit"
-) -> page.Section:
-    """Worst values over all scalar quantities of each fit, by what `of` says was fitted."""
-    single, sentences = len(fits) == 1, []
-    for name, found in fits.items():
-        who = "The chains" if single else f"The chains of {name}"
-        sentences.append([f"{who} {'converged' if found.converged else 'HAVE NOT CONVERGED'}."])
-        sentences += [[problem] for problem in found.problems]
-    table = page.Table(
-        header=["Diagnostic", *(["Value"] if single else fits), "What it is"],
-        rows=[
-            [field, *(page.number_text(getattr(found, field)) for found in fits.values()), about]
-            for field, about in page.meanings("diagnostics").items()
-            if field != "n_elsewhere" or any(each.n_elsewhere is not None for each in fits.values())
-        ],
-    )
-    rule = next(iter(fits.values())).rule.describe()
-    return page.section("convergence", paragraphs=sentences, tables=[table], of=of, rule=rule)
+def convergence_section(found: Diagnostics, *, of: str = "the released fit") -> page.Section:
+    """Worst values over all scalar quantities of a fit, by what `of` says was fitted."""
+    said = f"The chains {'converged' if found.converged else 'HAVE NOT CONVERGED'}."
+    rows = [
+        [field, page.number_text(getattr(found, field)), about]
+        for field, about in page.meanings("diagnostics").items()
+        if getattr(found, field) is not None
+    ]
+    return page.section(
+        "convergence", paragraphs=[[said], *([problem] for problem in found.problems)],
+        tables=[page.Table(header=["Diagnostic", "Value", "What it is"], rows=rows)],
+        of=of, rule=found.rule.describe(),
+    )  # fmt: skip
 
 
 def exact_section(exact: ExactPosterior) -> page.Section:
     """Whether the grid is fine and wide enough. CONFIDENTIAL: the answer is a function of the data,
     and another grid, chosen after a look at this, is a choice that no charge covers."""
-    rows = [(axis.name, axis.lower, axis.upper, axis.size, exact.resolution[axis.name])
-            for axis in exact.grid.axes]  # fmt: skip
-    header = ["Coordinate", "Lower", "Upper", "Points", "Deviation in cells"]
     coarse = [name for name, cells in exact.resolution.items() if cells < 1]
     edge = float(1 - exact.mass[tuple(slice(1, -1) for _ in exact.grid.axes)].sum())
-    table = page.frame_table(pd.DataFrame(rows, columns=header))
-    return page.section("exact", tables=[table], exact=exact, coarse=coarse, edge=edge)
+    return page.section("exact", exact=exact, coarse=coarse, edge=edge)
 
 
-def reweighting_section(heading: str, path: Reweighted) -> page.Section:
+def reweighting_section(path: Reweighted) -> page.Section:
     """Bounds and weights before and after, and every step of the search. Confidential."""
     before, after = path.start, path.fit
     scatter = figures.plot_bound_against_weight(
@@ -316,5 +288,5 @@ def reweighting_section(heading: str, path: Reweighted) -> page.Section:
         "reweighting",
         figures=[scatter, figures.plot_weights_before_after(before.alpha, after.alpha)],
         tables=[page.frame_table(pd.DataFrame(rows, columns=header))],
-        heading=heading, before=before.bounds, after=after.bounds,
+        before=before.bounds, after=after.bounds,
     )  # fmt: skip

@@ -141,16 +141,13 @@ def release_in_parts(
             (aside / _STATE).unlink()
             raise
         n_records = _write_parts(estimate, source, columns, n_synthetic, aside / "public", progress)
-        notes = {
-            "identifier": release.identifier,
-            "ledger": None if entry is None else {"entry": entry.number},
-        }
         decided = replace(release, decisions=decisions)
         pages = report_pages(release, ledger is not None)
         shutil.rmtree(aside / "confidential", ignore_errors=True)  # of an end that failed
         schema = table_schema(release.synthetic[0], "parquet", decided.synthesized)
         write_json(aside / "public" / "schema.json", schema)
         statement = privacy_statement(decided, n_records=n_records)
+        notes = release.notes(entry)
         write_beside(aside, decided, statement=statement, notes=notes, attachments=pages)
         (aside / _STATE).unlink()  # until here what was charged can go on
         put_in_place(aside, target)

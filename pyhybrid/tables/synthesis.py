@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -150,8 +150,9 @@ def synthesize_table(
     check_persons(df, reference, unit)
     stated = types_stated(types or {}, types_are_public)
     declared = kinds_of(types or {})
-    for name in declared:
-        check_known("types", name, [*columns, *derived])
+    for name in declared.keys() - {*columns, *derived}:
+        known = did_you_mean(name, [*columns, *derived])
+        raise InvalidInput(f"types must name columns of the table: {name!r} is none{known}")
     records, df = df, df.drop(columns=[name for name in derived if name in columns])
     check_decided(exposed_columns(df, names), decisions, columns, names)
     kinds = declared_kinds(names, declared, reference)
@@ -283,9 +284,7 @@ def _few_predictors(
 # --- What is said of columns ---------------------------------------------------------------------
 
 
-def decisions_of(
-    df: Any, drop: Sequence[str], keep: Sequence[str], id: str | None, unit: str | None
-) -> Decisions:
+def decisions_of(df: Any, drop: Any, keep: Any, id: str | None, unit: str | None) -> Decisions:
     """What is published of columns that are not synthesized; the `unit` is dropped if not kept."""
     if not isinstance(df, pd.DataFrame):
         raise not_a_frame(df, "df")
@@ -294,46 +293,19 @@ def decisions_of(
     for column in df.columns:
         if not isinstance(column, str):
             raise InvalidInput(f"names of columns must be texts: found {column!r}; rename it")
-    columns = [str(name) for name in df.columns]
-    check_names(columns, df.index.names)
-    if isinstance(id, (list, tuple)) or not isinstance(id, str | None):
+    check_names(df.columns, df.index.names)
+    if not isinstance(id, str | None):
         raise InvalidInput(f"id must name one column: found {id!r}; drop the others")
-    roles = {"id": () if id is None else (id,), "drop": _listed(drop, "drop"),
-             "keep": _listed(keep, "keep")}  # fmt: skip
-    role_of: dict[str, str] = {}
-    for role, names in roles.items():
-        for name in names:
-            check_known(role, name, columns)
-            if name in role_of:
-                raise InvalidInput(
-                    f"column {name!r} must have one role: found {role_of[name]} and {role}"
-                )
-            role_of[name] = role
-    if id is not None:
-        again = np.flatnonzero(df[id].duplicated() | df[id].isna())
-        if again.size:
-            raise InvalidInput(
-                f"id {id!r} must name each row once: {row_label(df.index, int(again[0]))} has none "
-                "or that of another row, and epsilon is that of one row. Drop the column, or make "
-                "one row of each person"
-            )
-    dropped = (*roles["drop"], *([] if unit is None or unit in role_of else [unit]))
-    return Decisions.of(dropped, roles["keep"], roles["id"])
-
-
-def check_known(role: str, name: str, columns: Collection[str]) -> None:
-    """Refuse a name that is no column."""
-    if name not in columns:
+    again = () if id is None or id not in df else df[id].duplicated() | df[id].isna()
+    for place in np.flatnonzero(again)[:1]:
         raise InvalidInput(
-            f"{role} must name columns of the table: {name!r} is none{did_you_mean(name, columns)}"
+            f"id {id!r} must name each row once: {row_label(df.index, int(place))} has none or "
+            "that of another row, and epsilon is that of one row. Drop the column, or make one row "
+            "of each person"
         )
-
-
-def _listed(names: Any, what: str) -> tuple[str, ...]:
-    columns = None if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
-    if columns is None or not all(isinstance(name, str) for name in columns):
-        raise InvalidInput(f"{what} must be a list of names of columns: found {names!r}")
-    return columns
+    decided = Decisions.of(drop, keep, id)
+    named = {*decided.drop, *decided.keep, *decided.ids}
+    return decided if unit is None or unit in named else decided.with_these(Decisions.of(unit))
 
 
 def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:

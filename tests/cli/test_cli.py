@@ -54,7 +54,7 @@ def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path
         assert made["visits"].astype(int).ge(0).all()
     release = ph.Release.load(csv.parent / "out")
     assert f"{release.charge.epsilon:g}" in out
-    assert "asymptotic local" in out
+    assert "This is local" in out
     report = (csv.parent / "out" / "confidential" / "report.html").read_text()
     assert "CONFIDENTIAL" in report
 

@@ -124,7 +124,7 @@ def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, surv
     assert "ledger create --delta 1e-6" in run(*asked, *by_formula)[2]
     for words in (by_formula, ("--epsilon", "1")):  # the table's types would be drafted after it
         code, _, err = run(*asked, *words, "--delta", "1e-6")
-        assert (code, "ledger create --delta 1e-06" in err) == (2, True), err
+        assert (code, "must be counted at its delta, none: found 1e-06" in err) == (2, True), err
     assert not Path("survey.types.json").exists()
 
 
@@ -143,7 +143,7 @@ def test_one_cell_changes_nothing_that_is_shown_or_asked(run, survey):
              "negative_binomial", "--out", "o", "--overwrite")  # fmt: skip
     notes = set()
     for cell in ("3", "x", "-4", "", "1e400", "2.5"):
-        table = survey.astype({"visits": object})
+        table = survey[:300].astype({"visits": object})
         table.loc[5, "visits"] = cell
         table.to_csv("survey.csv", index=False)
         code, _, err = run(*words)

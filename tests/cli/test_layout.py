@@ -9,9 +9,6 @@ import pytest
 
 from pyhybrid.cli.app import COMMANDS, PARTS, command_of, help_texts
 from pyhybrid.cli.console import frame_table, show
-from pyhybrid.cli.validation import show_agreement
-from pyhybrid.validation import Validation
-from pyhybrid.validation.comparison import Row
 
 
 @pytest.mark.parametrize("columns", [2, 9])
@@ -22,21 +19,6 @@ def test_tables_break_no_word(columns: int, capsys: pytest.CaptureFixture[str]) 
     shown = capsys.readouterr().out
     assert shown.count("household") == shown.count("income") == columns
     assert (max(map(len, shown.splitlines())) <= 80) == (columns < 5)
-
-
-def test_validate_ends_with_what_disagrees(capsys: pytest.CaptureFixture[str]) -> None:
-    def row(name: str, r: float) -> Row:
-        off = abs(r - 1.0)
-        return Row(part="array functions", quantity=name, python=1.0, r=r, difference=off,
-                   tolerance=1e-9)  # fmt: skip
-
-    rows = (row("epsilon_of_bound", 1.0), row("gaussian_mu", 1.5), row("count_weights", 1.0))
-    found = Validation(rows=rows, versions={}, programs={}, settings={}, seed=1, own_data=False)
-    show_agreement(found, None)
-    last = capsys.readouterr().out.split("disagree on")[1]
-    assert last.startswith(" 1 of 3 quantities:")
-    assert "gaussian_mu: Python 1, R 1.5" in last
-    assert "epsilon_of_bound" not in last
 
 
 NAMES = [f"{name} {part}".strip() for name in COMMANDS for part in PARTS.get(name, ("",))]
@@ -62,10 +44,6 @@ def test_usage_errors_show_a_right_call(
     error = refused(*arguments)
     assert said in error
     assert f"a right call: pyhybrid {arguments[0]} {help_texts(arguments[0])['example']}" in error
-
-
-def test_an_unknown_name(refused: Callable[..., str]) -> None:
-    assert "No such command 'synthesise'; pyhybrid --help lists" in refused("synthesise")
 
 
 @pytest.mark.parametrize(("arguments", "meant"), [

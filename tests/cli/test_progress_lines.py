@@ -3,9 +3,7 @@
 import threading
 import time
 
-import pytest
-
-from pyhybrid.cli.console import EVERY, progress_bars, progress_line, progress_lines
+from pyhybrid.cli.console import progress_line, progress_lines
 
 
 def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
@@ -38,16 +36,3 @@ def test_a_closed_log_stops_nothing() -> None:
     with progress_lines(closed, every=0.01) as report:
         report("fit", 1, 2)
         time.sleep(0.05)
-
-
-def test_outside_a_terminal_lines_are_written(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert EVERY <= 30
-    monkeypatch.setattr("pyhybrid.cli.console.progress_lines", lambda: progress_lines(every=0.02))
-    with progress_bars() as report:
-        report("fit", 1, 4)
-        time.sleep(0.5)
-    shown = capsys.readouterr()
-    assert "elapsed; fit: 1 of 4 (25%)" in shown.err
-    assert shown.out == ""

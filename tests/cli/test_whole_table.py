@@ -32,7 +32,7 @@ def again(error: str) -> list[str]:
 @pytest.fixture
 def csv(tmp_path: Path) -> Path:
     path = tmp_path / "survey.csv"
-    survey_of(300, 1).assign(const=1).to_csv(path, index=False)
+    survey_of(300, 1).drop(columns=["wage", "income"]).assign(const=1).to_csv(path, index=False)
     return path
 
 
@@ -47,7 +47,7 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert not out.exists()
     schema = json.loads((csv.parent / json.loads(draft.read_text())["$schema"]).read_text())
     assert schema["additionalProperties"]["oneOf"]
-    assert [shown, *types] == ["", "age", "sex", "voted", "region", "visits", "wage", "income"]
+    assert [shown, *types] == ["", "age", "sex", "voted", "region", "visits"]
     assert types["sex"]["levels"] == ["f", "m"]
     assert all(own["note"] == "from the data: confirm or change" for own in types.values())
     assert not any(own["confirmed"] for own in types.values())
@@ -59,7 +59,7 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     draft.write_text(json.dumps(types))
     code, _, error = run(*command)
     assert (code, out.exists()) == (2, False)
-    assert "those of 'age', 'sex', 'voted', 'region', 'wage', 'income' are a draft" in error
+    assert "those of 'age', 'sex', 'voted', 'region' are a draft" in error
     draft.write_text(json.dumps({name: {**own, "confirmed": True} for name, own in types.items()}))
     code, shown, error = run(*command)
     assert code == 0, error
@@ -76,9 +76,6 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert list(made.columns) == list(types)
     charge = json.loads((out / "public" / "charge.json").read_text())
     assert (charge["kind"], charge["epsilon"], charge["delta"]) == ("strict", 40.0, 1e-6)
-    assert run(*command, "--delta", "0", "--overwrite")[0] == 0
-    charge = json.loads((out / "public" / "charge.json").read_text())
-    assert (charge["epsilon"], charge.get("delta", 0.0)) == (40.0, 0.0)
 
 
 def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
@@ -116,15 +113,20 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
 
 @pytest.mark.filterwarnings("ignore:.*records are too few")
 def test_the_end_names_what_is_poor_and_what_stays_as_it_is(run: Run, csv: Path) -> None:
-    out = csv.parent / "released"
-    pd.read_csv(csv).assign(const=[*range(299), 1e308]).to_csv(csv, index=False)  # seen: refused
-    words = f"synthesize {csv} --epsilon .001 --out {out} --keep name,region --drop person,const"
+    """Columns come back as they stand in the file, but for those whose values were replaced."""
+    out, table = csv.parent / "released", pd.read_csv(csv)
+    table.assign(const=[*range(299), 1e308], code="007").to_csv(csv, index=False)  # seen: refused
+    words = f"synthesize {csv} --epsilon .001 --out {out} --keep name,code --id person --drop const"
     run(*(asked := words.split()))
     confirm(csv.parent / "survey.types.json")
     code, shown, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
     assert code == 0, error
-    assert "2 other columns are published unchanged: name, region" in shown
-    assert re.search(r"(visits|wage): [\w -]+[^\n]*POOR", shown)
+    assert "2 other columns are published unchanged: name, code" in shown
+    assert re.search(r"\w+: [\w -]+[^\n]*POOR", shown)
+    made = pd.read_csv(out / "public" / "synthetic_1.csv", dtype=str)
+    assert set(made["code"]) == {"007"}
+    assert sorted(made["person"].astype(int)) == list(range(1, 301))
+    assert not made["person"].equals(table["person"])
 
 
 def test_a_draft_is_not_written_over_and_an_empty_one_not_at_all(run: Run, csv: Path) -> None:
@@ -172,12 +174,12 @@ def test_drafted_ends_are_rounded_outward_within_natural_limits(
     assert (kind.lower, kind.upper) == ends
 
 
-@pytest.mark.parametrize("changes", [{}, {"voted": "no"}, {"voted": "yes", "sex": "f"}])
+@pytest.mark.parametrize("changes", [{}, {"voted": "yes", "sex": "f"}])
 def test_a_reference_stands_for_types(run: Run, csv: Path, changes: dict[str, str]) -> None:
     """Seen: without the last record of a value that the reference has, a column was refused."""
     pd.read_csv(csv).assign(**changes).to_csv(csv, index=False)
     earlier = csv.parent / "earlier.csv"
-    survey_of(300, 2).assign(const=1).to_csv(earlier, index=False)
+    survey_of(300, 2).drop(columns=["wage", "income"]).assign(const=1).to_csv(earlier, index=False)
     out = csv.parent / "released"
     code, _, error = run(
         "synthesize", str(csv), "--epsilon", "40", "--reference", str(earlier),
@@ -187,15 +189,13 @@ def test_a_reference_stands_for_types(run: Run, csv: Path, changes: dict[str, st
     assert json.loads((out / "public" / "charge.json").read_text())["kind"] == "strict"
 
 
-ROUTES = {
-    "types": "--types t.json --delta 0",
-    "reference": "--reference r.csv --holds-no-released-record --delta 0",
-}
+_TYPES = "--types t.json --delta 0"
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize(("levels", "last"), [
-    (["nan", "1", "2", "x"], "x"), (["nan", "0", "1"], "True"), (["01", "1", "x"], "x"),
+@pytest.mark.parametrize(("levels", "last", "route"), [
+    (["nan", "1", "2", "x"], "x", _TYPES), (["nan", "0", "1"], "True", _TYPES),
+    (["01", "1", "x"], "x", _TYPES),
+    (["nan", "1", "2", "x"], "x", "--reference r.csv --holds-no-released-record --delta 0"),
 ])  # fmt: skip
 def test_one_cell_changes_how_no_other_is_read(
     run: Run, tmp_path: Path, levels: list[str], last: str, route: str
@@ -212,7 +212,7 @@ def test_one_cell_changes_how_no_other_is_read(
     for end in (last, levels[1]):
         code = [*levels[:1] * 300, *levels[1:2] * 200, *levels[-2:-1] * 99, end]
         pd.DataFrame({"code": code, "sex": sex}).to_csv(tmp_path / "a.csv", index=False)
-        words = "synthesize a.csv --epsilon 5e3 --out o --overwrite " + ROUTES[route]
+        words = "synthesize a.csv --epsilon 5e3 --out o --overwrite " + route
         code, _, error = run(*words.split())
         assert code == 0, error
         assert '"strict"' in (tmp_path / "o/public/charge.json").read_text()
@@ -279,7 +279,7 @@ def test_repeated_persons_are_noticed_and_protected_together(run: Run, csv: Path
     draft.write_text(draft.read_text().replace('"missing": false', '"missing": true'))
     book = ph.Ledger(csv.parent / "ledger.jsonl", budget=50, kind="strict", relation="remove")
     code, shown, error = run(*command, "--ledger", str(book.path))
-    assert "kind" in shown
+    assert "This is strict" in shown
     assert "posterior draws" not in shown, "nothing was fitted"
     assert code == 0, error
     assert "all records of one pid" in (out / "public" / "privacy_statement.md").read_text()
@@ -303,22 +303,6 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert shown.count("long") < 10, "seen: pages of free text"
     assert shown.count("it looks like an") == 2, "nearly in sequence, and texts; no amounts"
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
-
-
-@pytest.mark.filterwarnings("ignore:.*records are too few")
-def test_replaced_identifiers_stay_replaced_and_kept_text_comes_back(run: Run, csv: Path) -> None:
-    """Columns come back as they stand in the file, but for those whose values were replaced."""
-    pd.read_csv(csv).assign(code="007").to_csv(csv, index=False)
-    asked = ["synthesize", str(csv), "--epsilon", "40", "--out", str(csv.parent / "released")]
-    asked += ["--id", "person", "--keep", "code", "--drop", "name,const"]
-    run(*asked)
-    confirm(csv.parent / "survey.types.json")
-    code, _, error = run(*asked, "--types", str(csv.parent / "survey.types.json"))
-    assert code == 0, error
-    made = pd.read_csv(csv.parent / "released/public/synthetic_1.csv", dtype=str)
-    assert set(made["code"]) == {"007"}
-    assert sorted(made["person"].astype(int)) == list(range(1, 301))
-    assert not made["person"].equals(pd.read_csv(csv, dtype=str)["person"])
 
 
 def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.reports.comparison import comparison_report
 from pyhybrid.studies.comparing.comparison import compare, shown_levels
 from tests.fuzzing.engine import RANDOM_DRAWS
 
@@ -48,9 +47,6 @@ def test_what_is_compared_of_an_outcome(model: Any, names: list[str]) -> None:
         assert estimates["data", name] == pytest.approx(expected(TABLE[outcome]))
         assert estimates["plain", name] == pytest.approx(np.mean([expected(y) for y in sets]))
     assert set(found.table.columns) >= set(names)
-    page = comparison_report(found)
-    assert all(name in page for name in names if name.startswith("share"))
-    assert ("mean" in names) == ("90th percentile" in page)
 
 
 def test_only_the_most_frequent_levels_are_shown() -> None:

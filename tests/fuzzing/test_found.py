@@ -11,14 +11,13 @@ import pyarrow as pa
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.cli.app import run
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.models.columns.kinds import kind_of
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.studies.study import Measured, Size, Study
 from pyhybrid.tables.read import read_file
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.refusals import fails, refuses
+from tests.refusals import refuses
 
 Y = [0, 3, 1, 2, 5, 1, 4, 2]
 
@@ -43,11 +42,6 @@ def test_text_predictors_of_any_dtype_are_categories(dtype: Any) -> None:
 def test_predictors_that_are_no_numbers_are_named_without_their_values(values: Any) -> None:
     df = pd.DataFrame({"y": Y, "x": values})
     refuses("x", read_design, "y ~ 0 + x", df, hidden=["1970"])
-
-
-@pytest.mark.parametrize("formula", ["y ~ [)(+", "y ~ (", "y ~ {", "y ~ ]"])
-def test_formulas_that_trip_the_parser_are_refused(formula: str) -> None:
-    refuses("formula", read_design, formula, pd.DataFrame({"y": Y, "x": Y}))
 
 
 def test_rows_are_named_by_plain_labels() -> None:
@@ -252,40 +246,6 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
 def test_what_ended_in_another_error_is_refused_in_words(case: str) -> None:
     message, call = REFUSED[case]
     refuses(message, call)
-
-
-def test_integers_beyond_any_float_are_categories() -> None:
-    real = pd.DataFrame({"y": np.array([10**400, 1, 10**400], dtype=object), "x": [1, 2, 3]})
-    assert ph.measures.matching_risk(real, real, keys=["y"]).by_record.tolist() == [0.5, 1.0, 0.5]
-
-
-def test_propensities_do_not_depend_on_the_unit_even_at_its_largest() -> None:
-    rng = np.random.default_rng(3)
-    real, other = (pd.DataFrame({"y": rng.normal(size=50)}) for _ in range(2))
-    plain = ph.measures.propensity_utility(real, other, null="population")
-    large = ph.measures.propensity_utility(real * 1e307, other * 1e307, null="population")
-    assert large.pmse == pytest.approx(plain.pmse, rel=1e-9)
-
-
-@pytest.mark.parametrize("unit", [5e-324, 1e300])
-def test_keys_whose_spread_no_float_holds_are_refused(unit: float) -> None:
-    table = pd.DataFrame({"age": np.arange(1.0, 41.0) * unit})
-    with pytest.raises(InvalidInput, match="'age' must have a spread that floats can hold"):
-        ph.masking.MaskedImputation(
-            keys=["age"], masks=ph.masking.masks_by_type(table, ["age"])
-        ).release(table)
-
-
-@pytest.mark.parametrize("arguments", [
-    ["risk", "{}", "{}", "--key", "y"],
-    ["synthesize", "{}", "--formula", "y ~ 1", "--out", "out"],
-    ["ledger", "show", "{}"],
-    ["study", "summary", "{}"],
-    ["study", "run", "A", "--out", "{}"],
-    ["notebook", "1", "--out", "{}"],
-])  # fmt: skip
-def test_names_of_files_beyond_any_length_are_refused(arguments: list[str]) -> None:
-    fails(PyhybridError, "File name too long", run, [part.format("x" * 5000) for part in arguments])
 
 
 def test_text_with_a_logical_value_among_it_is_a_category_when_masking() -> None:

@@ -1,17 +1,14 @@
 """Any mechanism at a given epsilon: what is found costs at most the target, and near it."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import epsilon_search
-from tests.conftest import Run
 from tests.fits import fit_options
 from tests.fitting.test_reweighting import MODEL as OVERDISPERSED
 from tests.fitting.test_reweighting import mixture
@@ -60,14 +57,6 @@ def test_a_target_above_what_the_largest_setting_costs_is_met_by_it() -> None:
     assert (found.value, len(found.tried)) == (1.0, 1)
 
 
-def test_a_strict_mechanism_divides_it_by_its_draws() -> None:
-    censored = ph.Censored(MODEL, cap=3).at_epsilon(2, n_draws_released=None, m=4)
-    assert (censored.epsilon, censored.cap) == (0.5, None)
-    histogram = ph.PerturbedHistogram(column="y", lower=0, upper=50, n_bins=5, epsilon=9)
-    release = histogram.at_epsilon(2, None, m=3).release(counts(), n_synthetic=3)
-    assert release.charge.epsilon == 2
-
-
 def test_where_it_makes_no_sense() -> None:
     for mechanism, said in (
         (ph.Unweighted(MODEL), "Unweighted has none; take LipschitzWeighted"),
@@ -75,7 +64,6 @@ def test_where_it_makes_no_sense() -> None:
         (ph.Censored(MODEL, epsilon=1), "or give a strict mechanism its epsilon"),
     ):
         refuses(said, ph.mechanisms.meet_epsilon, mechanism, counts(), target_epsilon=1, **OPTIONS)
-    assert ph.Unweighted(MODEL).at_epsilon(1, None, m=1) is None
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)
@@ -117,28 +105,3 @@ def test_what_refits_add_is_in_the_target() -> None:
     assert release.charge.epsilon == found.epsilon
     held = found.mechanism.release_from(found.session, **RELEASED, refits=0)
     assert held.charge.epsilon < found.epsilon, "the control: at fixed weights it costs less"
-
-
-def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
-    counts()[["y"]].to_csv(tmp_path / "data.csv", index=False)
-    common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--epsilon")
-    fitted = ("--model", "poisson", "--fit", "engine=embedded,seed=5,refits=0")
-    for name, more in {
-        "scalar": fitted,
-        "censored:inner=unweighted,sampling=exact": fitted,
-        "perturbed_histogram:lower=0,upper=60,n_bins=30": (),
-    }.items():
-        out = name.partition(":")[0]
-        code, _, problem = run(*common, "1.5", *more, "--mechanism", name, "--out", out)
-        assert code == 0, problem
-        charge = pd.read_json(tmp_path / out / "public" / "charge.json", typ="series")
-        assert 0 < charge["epsilon"] <= 2
-    for arguments, said in (
-        (("--mechanism", "unweighted"), "of unweighted that is none"),
-        (("--mechanism", "lipschitz:scale=0.5"), "of lipschitz that is scale"),
-        (("--formula", "x ~ y", "--mechanism", "lipschitz"), "must be of one formula"),
-        (("--mechanism", "censored:calibration=there"), "there must hold a calibration"),
-    ):
-        code, _, problem = run(*common, "1", "--out", "none", *arguments)
-        assert code != 0
-        assert said in problem

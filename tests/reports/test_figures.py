@@ -41,18 +41,6 @@ def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
     assert "nats" in ax.get_ylabel()
 
 
-def test_violins_span_the_data_and_mark_their_quartiles():
-    (ax,) = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}).axes
-    for place, values in enumerate((BOUNDS, BOUNDS / 2)):
-        outline = ax.collections[place].get_paths()[0].vertices
-        assert outline[:, 1].min() == pytest.approx(values.min())
-        assert outline[:, 1].max() == pytest.approx(values.max())
-        np.testing.assert_allclose((outline[:, 0].min() + outline[:, 0].max()) / 2, place)
-        bar, dot = (line for line in ax.lines if np.all(line.get_xdata() == place))
-        np.testing.assert_allclose(bar.get_ydata(), np.quantile(values, [0.25, 0.75]))
-        np.testing.assert_allclose(dot.get_ydata(), np.median(values))
-
-
 def test_infinite_bounds_are_counted_not_drawn():
     (ax,) = plots.plot_bounds({"U": [1.0, 2.0, np.inf, np.inf]}).axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["U\n(2 not finite)"]
@@ -72,17 +60,6 @@ def test_weights_show_shares_and_point_masses():
     assert inside.values.sum() == pytest.approx(0.6)
     assert inside.values[12] == pytest.approx(0.3)  # [0.48, 0.52)
     np.testing.assert_allclose(inside.edges[[0, -1]], [0, 1])
-
-
-def test_weights_before_after_are_the_points():
-    before, after = [0.1, 0.5, 0.5, 1], [0.2, 0.6, 0.6, 1]
-    (ax,) = plots.plot_weights_before_after(before, after).axes
-    (points,) = ax.collections
-    np.testing.assert_allclose(points.get_offsets(), [[0.1, 0.2], [0.5, 0.6], [1, 1]])
-    sizes = points.get_sizes()
-    assert sizes[1] > sizes[0] == sizes[2]
-    (line,) = labeled(ax, "unchanged")
-    np.testing.assert_array_equal(line.get_xdata(), line.get_ydata())
 
 
 def test_frequencies_of_data_and_sets():
@@ -113,15 +90,6 @@ def test_log_scale_is_the_default_and_ticks_are_whole():
     assert labels == ["unemployed", *[""] * 7]
 
 
-def test_wide_counts_are_binned_and_lose_no_record():
-    wide = RNG.integers(0, 500_000, 1000)
-    (ax,) = plots.plot_distributions(wide, {"LW": [wide + 3]}, discrete=True).axes
-    bars = ax.patches[0].get_data()
-    assert 55 <= bars.values.size <= 62
-    assert bars.values.sum() == pytest.approx(1)
-    assert "per 8,3" in ax.get_ylabel()
-
-
 def test_density_integrates_to_one_and_ecdf_is_exact():
     data, synthetic = RNG.normal(0, 1, 500), RNG.normal(0.5, 1, 500)
     sets = {"LW": [synthetic, synthetic]}
@@ -132,15 +100,6 @@ def test_density_integrates_to_one_and_ecdf_is_exact():
     np.testing.assert_allclose(y, [(data <= at).mean() for at in x])
     x, y = labeled(ecdf, "LW, mean and range of 2 sets")[0].get_data()
     np.testing.assert_allclose(y, [(synthetic <= at).mean() for at in x])
-
-
-def test_binned_density_equals_the_sum_over_records():
-    values, grid = RNG.normal(10, 2, 300), np.linspace(4, 16, 50)
-    width = 0.9 * min(values.std(), np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34)
-    width *= 300**-0.2
-    kernel = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2)
-    exact = kernel.mean(axis=1) / (width * np.sqrt(2 * np.pi))
-    np.testing.assert_allclose(plots._density(values, grid), exact, atol=1e-4)
 
 
 def test_scatter_shows_the_records_the_bound_and_a_smooth():
@@ -166,18 +125,6 @@ def test_heavily_tied_records_keep_their_number_and_the_smooth_is_finite():
     assert np.isfinite(labeled(ax, "smooth")[0].get_ydata()).all()
     (ax,) = plots.plot_bound_against_weight(np.ones(300), BOUNDS, overall=BOUNDS.max()).axes
     assert not labeled(ax, "smooth")
-
-
-def test_before_and_after_share_their_scale():
-    alpha, after = np.linspace(0.1, 1, 50), np.linspace(0.2, 1, 50)
-    before = (alpha, 5 * alpha, 5.0)
-    figure = plots.plot_bound_against_weight(after, 3 * after, overall=3.0, before=before)
-    left, right = figure.axes
-    assert left.get_ylim() == right.get_ylim()
-    assert left.get_ylim()[1] > 5
-    assert labeled(left, "overall bound Δ")[0].get_ydata()[0] == 5
-    assert labeled(right, "overall bound Δ")[0].get_ydata()[0] == 3
-    assert "before" in left.get_title(loc="left")
 
 
 def test_mean_density_peaks_at_the_mode_and_differs_in_color_and_line():

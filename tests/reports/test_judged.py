@@ -8,25 +8,25 @@ from pyhybrid.measures.summaries import MEASURES
 from pyhybrid.reports import verdicts
 from pyhybrid.reports.columns import column_section, intraclass_correlation, shares_of
 from pyhybrid.reports.masking import _in_order
-from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, judge_outcome, limits_text, word_of
+from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, limits_text
 
 
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
     for measure, (good, poor) in verdicts.LIMITS.items():
         assert (good > poor) == MEASURES[measure].direction.startswith("larger")
-        assert [word_of(measure, value) for value in (good, (good + poor) / 2, poor)] == [
+        assert [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)] == [
             GOOD, FAIR, FAIR,
         ]  # fmt: skip
-        assert word_of(measure, poor + 0.01 * (poor - good)) == POOR
+        assert Judged(measure, poor + 0.01 * (poor - good)).word == POOR
     said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
     assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
     assert limits_text([]) == ""
 
 
 def test_what_has_no_limits_has_no_word() -> None:
-    assert word_of("matching_risk", 1.0) == ""
-    assert word_of("pmse_ratio, cart", np.nan) == ""
-    assert word_of("pmse_ratio, cart", 11.0) == POOR
+    assert Judged("matching_risk", 1.0).word == ""
+    assert Judged("pmse_ratio, cart", np.nan).word == ""
+    assert Judged("pmse_ratio, cart", 11.0).word == POOR
 
 
 @pytest.mark.parametrize("m", [1, 3])
@@ -77,9 +77,10 @@ def test_the_error_of_a_mean_near_0_is_in_deviations() -> None:
 def test_constants_do_no_harm_and_missing_values_are_judged() -> None:
     data, constant = pd.Series(np.arange(100.0)), pd.Series([0.0, 0.0, 0.0, np.nan])
     *_, share = judge_outcome(data.where(data < 90), [data.where(data < 70)])
-    assert (share.label, share.text, share.word) == ("error of the share missing", "0.20", POOR)
+    said = ("total variation, missing values", "0.20", POOR)
+    assert (share.label, share.text, share.word) == said
     found = [each.measure for each in judge_outcome(constant, [constant])]
-    assert found == ["max_ecdf", "total_variation"]
+    assert found == ["max_ecdf", "total_variation, missing values"]
     assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()
 
 

@@ -1,4 +1,4 @@
-"""Pages on curves, utility and risk; contrast of the colors."""
+"""Pages on utility and risk; contrast of the colors."""
 
 import re
 from pathlib import Path
@@ -9,11 +9,9 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.measures import model_utility, risk_summary, utility_summary
-from pyhybrid.reports.comparison import curve_report
 from pyhybrid.reports.figures import plot_curve, plot_forest
 from pyhybrid.reports.measures import model_section, plain_term, risk_report, utility_report
-from pyhybrid.reports.verdicts import curve_verdict, risk_verdict, utility_verdict
-from pyhybrid.studies.comparing.curve import RiskUtilityCurve
+from pyhybrid.reports.verdicts import risk_verdict, utility_verdict
 from pyhybrid.validation import Validation
 from pyhybrid.validation.comparison import Row
 from tests.reports.accessible import check_page, contrast
@@ -81,38 +79,24 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
     check_page(risk_report(same))
 
 
-def _curve(*, worse: float = 0.0, converged: bool = True) -> RiskUtilityCurve:
+def _curve() -> pd.DataFrame:
     rows = []
     for name, scale, ecdf in (
         ("Unweighted", None, 0.01), ("LW", 1.0, 0.04), ("SW", 1.0, 0.03), ("LW", 0.5, 0.05),
         ("SW", 0.5, 0.09),
     ):  # fmt: skip
         measures = dict.fromkeys(("avg_ecdf", "error_mean", "error_median", "error_q15"), 0.1)
-        own = {"max_ecdf": ecdf + worse, **measures, "error_q90": 12_345.6}
+        own = {"max_ecdf": ecdf, **measures, "error_q90": 12_345.6}
         rows.append(
             {"mechanism": name, "scale": scale, "shift": None if scale is None else 0.0,
              "epsilon": 4 * (scale or 3.0), "bound_ratio": 1.0, **own,
-             **{f"{key}_se": value / 10 for key, value in own.items()}, "converged": converged}
+             **{f"{key}_se": value / 10 for key, value in own.items()}}
         )  # fmt: skip
-    table = pd.DataFrame(rows)
-    return RiskUtilityCurve(table=table, outcome="wage", n_synthetic=5)
-
-
-def test_a_curve_says_what_its_points_cost() -> None:
-    section = curve_verdict(_curve())
-    assert "an epsilon of 2 to 4" in section.paragraphs[0][2]
-    assert section.bullets == ["The checks of this page found nothing wrong."]
-    bad = curve_verdict(_curve(converged=False)).bullets
-    assert any("NOT CONVERGED" in bullet for bullet in bad)
-    page = curve_report(_curve(worse=0.055))
-    check_page(page)
-    assert "12,346" in page
-    assert '0.145 <span class="word poor">POOR</span>' in page
+    return pd.DataFrame(rows)
 
 
 def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
-    curve = _curve()
-    ax = plot_curve(curve.table).axes[3]  # error of the 90th percentile
+    ax = plot_curve(_curve()).axes[3]  # error of the 90th percentile
     bars = [segment for c in ax.collections for segment in c.get_segments()]
     ends = {round(float(end), 3) for segment in bars for end in segment[:, 1]}
     half = 1.959963984540054 * 1_234.56
@@ -141,7 +125,7 @@ def test_a_forest_plot_is_in_standard_errors_of_the_data(data: pd.DataFrame) -> 
     error = (shifted["upper"] - shifted["lower"]) / (2 * 1.959963984540054)
     for end in ("estimate", "lower", "upper"):
         shifted[f"synthetic_{end}"] = shifted[end] + 2 * error
-    ax = plot_forest({"one": shifted}).axes[0]
+    ax = plot_forest(shifted, "one").axes[0]
     points = next(line for line in ax.lines if line.get_label() == "one")
     np.testing.assert_allclose(points.get_xdata(), 2.0, rtol=1e-12)
     section = model_section(fit, "Inference")

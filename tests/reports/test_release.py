@@ -14,7 +14,6 @@ from pyhybrid.privacy.charge import Range
 from pyhybrid.reports.columns import numeric_values
 from pyhybrid.reports.page import number_text, render_page
 from pyhybrid.reports.release import charge_section, exact_section, release_report
-from tests.refusals import refuses
 from tests.reports.accessible import Page, check_page
 
 SEED = 918_273_645
@@ -81,7 +80,7 @@ def test_self_contained_without_scripts(html, page):
 def test_accessible(page, html):
     check_page(html)
     assert page.attributes("html")[0]["lang"] == "en"
-    assert (len(page.attributes("table")), len(page.attributes("figure"))) == (5, 6)
+    assert (len(page.attributes("table")), len(page.attributes("figure"))) == (4, 6)
 
 
 def test_every_field_of_the_charge_with_its_meaning(html, releases):
@@ -174,15 +173,6 @@ def test_names_are_escaped(releases, data):
     assert HOSTILE in page.text
 
 
-def test_outcomes_of_levels_have_a_table_of_shares(releases, data):
-    words = pd.DataFrame({"visits": pd.Categorical(data["site"])})
-    page = Page(release_report(releases[0], words))
-    assert "visits: share of each level" in page.text
-    for level, share in data["site"].value_counts(normalize=True).items():
-        assert re.search(rf"{level}\s+{share:.3f}", page.text)
-    assert len(page.attributes("img")) == 6
-
-
 @pytest.mark.parametrize("values", [["a", 1], pd.date_range("2024-01-01", periods=2),
                                     pd.to_timedelta([1, 2]), [None], [{}, 1]])  # fmt: skip
 def test_what_is_no_number_is_not_taken_for_one(values):
@@ -198,12 +188,6 @@ def test_large_numbers_are_shown_without_exponents(value, text):
     assert number_text(value) == text
 
 
-def test_other_records_are_refused(releases, data):
-    release = releases[0]
-    refuses("500 records", release_report, release, data.iloc[:-1])
-    refuses("'visits'", release_report, release, data[["site"]])
-
-
 def test_a_release_without_a_model_has_no_rows_about_fits(data):
     pytest.importorskip("opendp")
     mechanism = ph.PerturbedHistogram(column="visits", lower=0, upper=40, n_bins=8, epsilon=1)
@@ -215,17 +199,6 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
     }  # fmt: skip
     assert "weights come from" not in rows["mechanism"][1]
     assert "rho" not in rows
-
-
-def test_pairs_that_are_lost_are_named(data):
-    pytest.importorskip("opendp")
-    df = data.assign(b=data["site"], a=data["site"])[["site", "b", "a"]]
-    none = {name: [] for name in df}
-    mechanism = ph.NoisyMarginals(domain=dict.fromkeys(df, ("a", "b")), predictors=none, epsilon=1)
-    html = release_report(mechanism.release(df), df)
-    check_page(html)
-    assert re.search(r"by a factor of: \w+ and \w+ [\d.]+", html)
-    assert "nothing wrong" not in html
 
 
 @pytest.mark.long
@@ -245,7 +218,7 @@ def test_what_a_release_tells_about_each_record(releases, html, data):
     assert "Disclosure by record" in html
     own = release.confidential.loss
     assert f"the largest is {own.deviations.max():.4g}" in html
-    assert ("Refits without single records" in html) == bool(own.refits)
+    assert ("refits.csv" in html) == bool(own.refits)
     without = replace(release, confidential=replace(release.confidential, loss=None))
     assert "Disclosure by record" not in release_report(without, data)
 

@@ -56,7 +56,7 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
     assert len(bad.bullets) == 1
     assert bad.bullets[0].startswith("stays is POOR: error of the mean 2")
     assert bad.bullets[0].count("(beyond ") == 4
-    table = judged_table(judged_columns(_with(release, [wreck, wreck]), data), "Column", {})
+    table = judged_table(judged_columns(_with(release, [wreck, wreck]), data))
     assert "Max-ECDF (good to 0.05, POOR beyond 0.1)" in table.header
     cells = {str(row[0]): row[1:] for row in table.rows}
     assert {c.word for c in cells["stays"] if isinstance(c, Marked)} == {"POOR"}

@@ -250,7 +250,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
     code, out, _ = run("study", "run", "a", "--out", "A", *options)
     assert code == 0
     assert "contracts onto 3.5" in out
-    assert run("study", "summary", "A")[1] == out
+    assert run("study", "run", "a", "--out", "A", *options)[1] == out, "finished: nothing is run"
     code, _, err = run("study", "run", "Z", "--out", "Z")
     assert (code, err.count("\n")) == (2, 1)
     code, _, err = run("study", "table", "A", "A", "--out", "t.md")

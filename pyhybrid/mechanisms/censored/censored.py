@@ -172,14 +172,6 @@ class Censored(CappedMechanism):
         check_one_block(bound)
         return bound
 
-    def at_epsilon(self, epsilon: float, n_draws_released: int | None, m: int) -> Censored:
-        if self.calibration is not None:
-            raise InvalidInput(
-                "target_epsilon cannot be met by a calibration, which holds the cap: calibrate "
-                "with epsilon=, the epsilon of one released draw"
-            )
-        return replace(self, epsilon=epsilon / (n_draws_released or m), cap=None)
-
     def forms(self, df: pd.DataFrame) -> dict[str, Form]:
         """Declared form of the outcome; where weights read all records, dtypes are the data's."""
         return forms_of(self.model, df) if self.record_indexed else {}
