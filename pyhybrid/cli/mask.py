@@ -29,17 +29,13 @@ def mask(
     copies: int = 20,
     variance: float = 1.0,
     separation: float = 2.0,
-    association: str = "sequential",
-    predictors: list[str] | None = None,
     types: Path | None = None,
     drop: list[str] | None = None,
     keep: list[str] | None = None,
     id: list[str] | None = None,
     n_synthetic: int = 5,
-    n_imputations: int = 5,
     formula: str | None = None,
     model: str = "ols",
-    k0: int = 5,
     seed: int | None = None,
     read: list[str] | None = None,
     overwrite: bool = False,
@@ -62,27 +58,23 @@ def mask(
         masks=masks_by_type(
             frame, names, copies=copies, variance=variance, separation=separation, types=said
         ),
-        association=association, n_synthetic=n_synthetic, n_imputations=n_imputations,
-        predictors=None if predictors is None else names_of(predictors, frame), types=said,
+        n_synthetic=n_synthetic, types=said,
     )  # fmt: skip
     decided = Decisions.of(*(names_of(given, frame.columns) for given in (drop, keep, id)))
     check_decided(exposed_columns(frame, names), decided, map(str, frame.columns), names)
+    from pyhybrid.reports import masking  # figures, which a refusal needs not
+
     columns = read_key_columns(frame, names, types=said)
     continuous = {column.name for column in columns if column.kind == "continuous"}
     known = within and {k: v for k, v in within.items() if k in continuous}
-    groups = risk_subgroups(frame, names, k0, known, types=said)
+    groups = risk_subgroups(frame, names, masking.FEW, known, types=said)
     with progress_bars() as progress:
         release = imputation.release(frame, seed=seed, progress=progress)
     before, after = (
         release_risk(version, frame, keys=names, radius=within) for version in (None, release)
     )
     utility = None if formula is None else masked_utility(release, frame, formula, model=model)
-    from pyhybrid.reports.masking import (  # figures, which a refusal needs not
-        mask_report,
-        mask_verdict,
-    )
-
-    page = mask_report(
+    page = masking.mask_report(
         release, frame, before=before, after=after, utility=utility, subgroups=groups,
         table=data.name,
     )  # fmt: skip
@@ -91,7 +83,7 @@ def mask(
         attachments={"report.html": page}, drop=decided.drop, keep=decided.keep, ids=decided.ids,
     )  # fmt: skip
     show("Masked release: NOT differentially private")
-    show_opening(mask_verdict(release, before, after, utility))
+    show_opening(masking.mask_verdict(release, before, after, utility))
     if utility is not None:
         title = f"{utility.formula} ({utility.model}): confidential"
         shown = ["estimate", "synthetic_estimate", "interval_overlap", "standardised_difference"]

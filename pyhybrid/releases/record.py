@@ -112,8 +112,6 @@ class ReleaseRecord:
 
     Attributes
     ----------
-    charge : PrivacyCharge
-        What the release, or the step, costs, all sets together.
     diagnostics : Diagnostics or None
         Convergence of the released fit; None without a sampler. Confidential where the charge is
         strict, which does not cover it.
@@ -121,20 +119,15 @@ class ReleaseRecord:
         Public settings of mechanism and model.
     synthesized, predictors : tuple of str
         Columns that were replaced; columns the model read and left as they are.
-    provenance : Provenance or NoiseProvenance
-        Engine, version, program hash, the settings that ran and (confidential) engine seed; or
-        what made the noise.
-    requested : SamplerSettings or None
-        The sampler settings that were asked for, which the statement gives: the data have a say in
-        those that ran.
-    seeded : bool
-        True if the user gave a seed.
+    provenance, requested
+        What ran, with the (confidential) engine seed, or what made the noise; and the sampler
+        settings that were asked for, which the statement gives: the data have a say in the others.
     confidential : Confidential
         Weights, bounds, seed. Never publish.
     exposed : mapping of str to str
         Columns that must not be published without one of `decisions`, with the reason.
-    fit, reweighted, estimates : PosteriorFit, Reweighted, Estimates, or None
-        The released fit, how re-weighting led to it, and what clipped scores publish.
+    fit, reweighted, estimates
+        The released fit, how re-weighting led to it, and what clipped scores publish, or None.
     """
 
     charge: PrivacyCharge

@@ -113,16 +113,11 @@ class Release(ReleaseRecord):
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesized taken from `table`.
 
-        For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
-        left out of `table`; none may be added, and the synthesized ones stay as they are.
+        For files whose text is to come back letter by letter ("007", "1.50", "NA"); the synthesized
+        ones stay as they are.
         """
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
-        added = [column for column in table.columns if column not in self.synthetic[0].columns]
-        if added:
-            raise InvalidInput(
-                f"table must have no columns but those of the release: {added[0]!r} is not in it"
-            )
         synthesized = list(self.synthesized)
         restored = [joined(table, synthetic[synthesized]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored)
@@ -149,11 +144,7 @@ class Release(ReleaseRecord):
                 )
         if whole == before:
             return self
-        new = Decisions.of(
-            [name for name in decisions.drop if name not in before.drop],
-            decisions.keep,
-            [name for name in decisions.ids if name not in before.ids],
-        )
+        new = replace(whole, ids=tuple(name for name in whole.ids if name not in before.ids))
         tables = decided_tables(self.synthetic, new, self.confidential.entropy)
         return replace(self, synthetic=tables, decisions=whole)
 

@@ -20,7 +20,7 @@ from pyhybrid.reports.measures import model_section
 from pyhybrid.reports.release import convergence_section
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 
-_FEW = 5  # other records that match one of low risk, unless said otherwise
+FEW = 5  # other records that match one of low risk, unless said otherwise
 
 
 def masked_pages(release: MaskedRelease) -> dict[str, str]:
@@ -31,7 +31,7 @@ def masked_pages(release: MaskedRelease) -> dict[str, str]:
     """
     data = release.data
     before, after = (release_risk(each, data, keys=release.keys) for each in (None, release))
-    groups = risk_subgroups(data, release.keys, _FEW, types=release.settings["keys"])
+    groups = risk_subgroups(data, release.keys, FEW, types=release.settings["keys"])
     page = mask_report(release, data, before=before, after=after, subgroups=groups)
     return {"report.html": page}
 
