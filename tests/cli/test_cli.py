@@ -164,13 +164,6 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     assert "crashed" in out
 
 
-def test_without_a_command_help_is_named(run: Run) -> None:
-    code, _, error = run()
-    assert (code, "a command must be given; pyhybrid --help" in error) == (2, True)
-    code, out, _ = run("synthesize", "--help")
-    assert (code, "--n-synthetic" in out) == (0, True)
-
-
 def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,d\n1,NA,x,\n2,1.5,NA,\n3,,y,7\n")

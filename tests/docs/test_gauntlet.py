@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,26 +26,3 @@ def test_what_a_column_cannot_hold_is_found() -> None:
     assert gauntlet._beyond(pd.Series([0.125]), known) == "3 decimals, not 2"
     assert "dtype" in gauntlet._beyond(pd.Series(["a"]), known)
     assert "1 levels" in gauntlet._beyond(pd.Series(["c"]), pd.Series(["a", "b"]))
-
-
-def test_an_answer_is_typed_as_the_message_has_it(tmp_path: Path) -> None:
-    row = gauntlet.Row(package="statsmodels", name="heart", formula="survival ~ age",
-                       then={"--unit": "person"})  # fmt: skip
-    table = Gauntlet(row, tmp_path)
-    typed, whole = ["--model", "normal:lower=0"], "normal:lower=0,decimals=2"
-    assert table._answer(f"take --model {whole}, or none", typed) == ["--model", whole]
-    assert typed == [], "once"
-    assert table._answer("give --unit COLUMN", []) == ["--unit", "person"]
-    assert table._answer("rows must be alike", []) == []
-    undecided = "must be safe: 'a': it is an identifier; 'b': a text. Leave them out (drop)"
-    assert table._answer(undecided, ["synthesize"]) == ["--drop", "a", "--drop", "b"]
-
-
-def test_the_mean_is_held_against_sampling_and_noise(tmp_path: Path) -> None:
-    (tmp_path / "public").mkdir()
-    data = pd.DataFrame({"y": np.arange(100.0)})
-    data.assign(y=data["y"] + 30).to_csv(tmp_path / "public" / "synthetic_1.csv", index=False)
-    sampling = np.sqrt(2 * data["y"].var() / 100)
-    far = gauntlet._distance(tmp_path, data, "y", 1e9, 1)
-    assert far == pytest.approx(30 / sampling)
-    assert gauntlet._distance(tmp_path, data, "y", 0.1, 1) < far / 3

@@ -24,7 +24,6 @@ from tests.docs.snippets import (
     TEXTS,
     name_of,
     run_page,
-    shell_commands,
     short_chains,
     snippets_of,
     with_table,
@@ -130,12 +129,6 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_there_are_examples() -> None:
-    """By their lines, not by modules: those are merged and split."""
-    sources = (path.read_text("utf-8") for path in (ROOT / "pyhybrid").rglob("*.py"))
-    assert sum(source.count(">>> ") for source in sources) > 60
-
-
 @pytest.mark.samples
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_of_the_reference_run(
@@ -168,24 +161,3 @@ def test_a_broken_snippet_fails(text: str, error: type[Exception], run: Run) -> 
 ])  # fmt: skip
 def test_a_fence_that_would_not_be_seen_is_refused(text: str) -> None:
     fails(ValueError, "fence", snippets_of, text, "page")
-
-
-def test_a_reason_is_read_and_its_block_left_out() -> None:
-    text = '```python title="not run by the tests: needs R here"\nassert False\n```\n'
-    (only,) = snippets_of(text, "page")
-    assert only.not_run == "needs R here"
-    assert "only" not in run_page([only], _runner(None))
-
-
-def test_a_wrong_output_of_an_example_is_seen() -> None:
-    checker = _WhereStated()
-    assert checker.check_output("", "1\n", 0)
-    assert checker.check_output("1\n", "1\n", 0)
-    assert not checker.check_output("2\n", "1\n", 0)
-
-
-def test_commands_are_split_as_a_shell_does() -> None:
-    text = "pyhybrid a --b 'c d' \\\n    --e f   # said\npyhybrid g && pyhybrid h\n"
-    assert shell_commands(text) == [
-        ["pyhybrid", "a", "--b", "c d", "--e", "f"], ["pyhybrid", "g"], ["pyhybrid", "h"]
-    ]  # fmt: skip

@@ -60,14 +60,6 @@ def test_twenty_releases_cost_the_root_of_their_squares(ledger: ph.Ledger) -> No
     assert delta_of_mu(0.2 * 20**0.5, one) > 1e-3, "the control: it says too little"
 
 
-def test_other_accountings_add_to_what_the_squares_cost(ledger: ph.Ledger) -> None:
-    ledger.add(answer(charge()))
-    gaussian = ledger.spent
-    ledger.add(answer(charge(accounting="range")))
-    assert ledger.spent == pytest.approx(gaussian + 1.5)
-    assert compose([charge(), charge(accounting="range")]) == ledger.spent
-
-
 def test_another_delta_is_refused(ledger: ph.Ledger, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="must be counted at its delta, 1e-06: found 1e-08"):
         ledger.add(answer(charge(delta=1e-8)))

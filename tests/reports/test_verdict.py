@@ -66,15 +66,6 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
     assert "prefers-color-scheme: dark" in page
 
 
-def test_what_is_promised_differs_by_kind(release: ph.Release, data: pd.DataFrame) -> None:
-    local = _verdict(release, data).paragraphs[0][2]
-    assert release.charge.cost in local
-    assert "This is local" in local
-    histogram = ph.PerturbedHistogram(column="stays", lower=0, upper=20, n_bins=21, epsilon=1.0)
-    strict = histogram.release(data, n_synthetic=1)
-    assert "This is strict" in _verdict(strict, data).paragraphs[0][2]
-
-
 def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     release: ph.Release, data: pd.DataFrame
 ) -> None:

@@ -285,15 +285,3 @@ def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
     design = _mechanism()._design(of_frame, np.zeros(bound.public.d), 0.3, streams(2))
     zero = np.zeros(bound.public.d)
     np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))
-
-
-def test_files_of_text_are_released_with_their_numbers(tmp_path: Path) -> None:
-    table, folder = survey(900), tmp_path / "csv"
-    folder.mkdir()
-    table.to_csv(folder / "t.csv", index=False, na_rep="NA")
-    mechanism = ph.ClippedScores(ph.Poisson("visits ~ size + age + area", prior="normal"))
-    charge = ph.release_in_parts(mechanism, folder, tmp_path / "out", types_are_public=True)
-    assert charge.facts["types_stated"]
-    released = Release.load(tmp_path / "out").synthetic[0]
-    assert released["age"].tolist() == table["age"].tolist()
-    np.testing.assert_array_equal(released["size"], table["size"])

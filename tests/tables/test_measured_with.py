@@ -9,18 +9,10 @@ from pyhybrid.models.columns.form import Kind
 from pyhybrid.tables.domains import (
     MOST_EFFECTS_OF_A_COLUMN,
     association,
-    domain_of,
     measured_with,
 )  # fmt: skip
 from pyhybrid.tables.synthesis import table_mechanism
 from tests.refusals import refuses
-
-
-def test_bins_are_narrow_though_a_unit_is_large() -> None:
-    edges = np.array(
-        domain_of("y", ph.Amounts(upper=9e4, typical=1e3, spread=5e3, decimals=0)).bins
-    )
-    assert np.diff(edges[(edges >= 500) & (edges <= 1500)]).max() <= 200
 
 
 def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> None:
@@ -70,19 +62,3 @@ def test_a_delta_has_all_pairs_measured_where_models_stay_small() -> None:
     large = kinds(12, 20)
     assert table_mechanism(large, {}, epsilon=2.0, delta=1e-6).n_tables < own.n_tables
     refuses("select must be", table_mechanism, small, {}, epsilon=2.0, select="some")
-
-
-def test_a_reference_tells_of_pairs_that_no_table_measures() -> None:
-    """y is b; only y with a is measured."""
-    rng = np.random.default_rng(7)
-    df = pd.DataFrame({name: rng.integers(0, 2, 2000) for name in "ab"}).assign(y=lambda d: d["b"])
-    domain = dict.fromkeys(("a", "b", "y"), (0, 1))
-
-    def alike(**given: object) -> float:
-        own = ph.NoisyMarginals(domain=domain, predictors={"y": ["a"]}, epsilon=1.0,
-                                noise_aware=False, **given)  # fmt: skip
-        made = own.release(df[:1000]).synthetic[0]
-        return float((made["b"] == made["y"]).mean())
-
-    assert alike(reference=df[1000:], holds_no_released_record=True) > 0.8
-    assert alike() < 0.7

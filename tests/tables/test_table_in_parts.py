@@ -97,7 +97,7 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
         np.testing.assert_allclose(estimate.effects[column], effects, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("m", [3])
 def test_a_whole_table_is_released_in_parts_and_from_its_stored_model(
     m: int, table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
