@@ -12,7 +12,6 @@ from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, build_model, n
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source
-from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.in_parts import release_in_parts
 from pyhybrid.tables.synthesis import kinds_of, table_mechanism, types_stated
 
@@ -35,7 +34,7 @@ def release_source(request: Any, name: str) -> None:
     source = open_source(name)
     n, drop = source.count(), names_of(request.drop, source.columns)
     keep = names_of(request.keep, source.columns)
-    delta = default_delta(n) if request.delta is None else request.delta or None
+    delta = request.delta_for(n)
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
     stated = False
     if len(request.formula) == 1 and request.model:
@@ -63,7 +62,7 @@ def release_source(request: Any, name: str) -> None:
                 f"every column must have a type, or be left out: {left[0]!r} has none; add it to "
                 f"the types, or give --drop {left[0]}"
             )
-    ledger = open_ledger(request.ledger, mechanism.relation, delta, mechanism.epsilon)
+    ledger = open_ledger(request.ledger, mechanism.relation, mechanism.delta, mechanism.epsilon)
     with progress_bars() as progress:
         charge = release_in_parts(
             mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=drop,

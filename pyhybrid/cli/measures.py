@@ -35,7 +35,8 @@ def utility(
     overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    _check_page(html, overwrite)
+    if html is not None:
+        check_new_file(html, overwrite=overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     compared = _shared(data, sets) if columns is None else names_of(columns, data)
     with progress_bars() as progress:
@@ -72,7 +73,8 @@ def risk(
     overwrite: bool = False,
 ) -> None:
     """Compute the summary, and show, write or print it."""
-    _check_page(html, overwrite)
+    if html is not None:
+        check_new_file(html, overwrite=overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
     keys = read_keys(key, "--key", data.columns)
     hidden = read_keys(sensitive or (), "--sensitive", data.columns)
@@ -126,11 +128,6 @@ def _read_sets(paths: Sequence[Path], read: Sequence[str] | None) -> list[pd.Dat
             raise InvalidInput(f"{path} must be a file or a release: it has no synthetic_*.csv")
         files += sorted(sets, key=lambda file: (len(file.name), file.name))
     return [read_table(path, read=read).frame for path in files]
-
-
-def _check_page(html: Path | None, overwrite: bool) -> None:
-    if html is not None:
-        check_new_file(html, overwrite=overwrite)
 
 
 def _finish(

@@ -160,14 +160,18 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     return cls(model, **values)
 
 
-def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model that is chosen without --model, with a note that says which, but for counts."""
-    outcome, _ = sides_of(formula)
+def refuse_text(outcome: str, df: pd.DataFrame) -> None:
+    """Refuse to choose a model for numbers with text among them."""
     if outcome in df and text_among_numbers(df[outcome]):
         raise InvalidInput(
-            f"outcome {outcome!r} must be numbers: some cells are text; mend these, or "
-            "take a model of levels: --model categorical"
+            f"outcome {outcome!r} must be numbers: some cells are text; mend these, or declare "
+            "--model: such cells then count as absent, or are levels of a categorical"
         )
+
+
+def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
+    """The model that is chosen without --model, with a note that says which, but for counts."""
+    refuse_text(sides_of(formula)[0], df)
     model = chosen_model(formula, df, of_reference=of_reference)
     name = next((key for key, make in MODELS.items() if make is type(model)), model.name)
     blocks = [f"{block}=true" for block in ("zeros", "missing") if getattr(model, block)]

@@ -40,7 +40,7 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
-from pyhybrid.tables.read import SourceTable, text_among_numbers
+from pyhybrid.tables.read import SourceTable
 from pyhybrid.tables.synthesis import check_persons, kinds_of, synthesize_table
 
 _UNSAID: tuple[Any, ...] = (None, [], {}, False)
@@ -311,11 +311,8 @@ def _models(request: Request, df: pd.DataFrame) -> list[str]:
     drafts = []
     for formula, model in zip(request.formula, request.by_formula("model"), strict=True):
         name = sides_of(formula)[0]
-        if model is None and text_among_numbers(df[name]):
-            raise InvalidInput(
-                f"outcome {name!r} must be numbers: some cells are text; mend these, or declare "
-                "--model: such cells then count as absent, or are levels of a categorical"
-            )
+        if model is None:
+            opt.refuse_text(name, df)
         drafts.append(model or str(suggest_model(df[name])))
         if model is None and request.reference is not None:
             note(f"model of {name} by the reference: {drafts[-1]}")

@@ -72,8 +72,8 @@ def release_in_parts(
     ----------
     mechanism : ClippedScores or NoisyMarginals
         Without `unit=`, `weights=`, `given=` and `reference=`.
-    table : str, path, ibis table, or data frame of Dask or Spark
-        See `open_source`.
+    table
+        What `open_source` takes.
     folder : path
         New. Called again after it was stopped, with the same arguments, it goes on.
     n_synthetic : int, default 1
