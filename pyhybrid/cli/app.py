@@ -20,7 +20,7 @@ from pyhybrid.core.errors import InvalidInput, PyhybridError
 COMMANDS = {
     "describe": "describe", "synthesize": "synthesize", "compare": "comparing",
     "curve": "comparing", "calibrate": "calibrate", "mask": "mask", "utility": "measures",
-    "risk": "measures", "ledger": "ledger", "validate": "validation", "study": "studies",
+    "risk": "measures", "ledger": "released", "validate": "validation", "study": "studies",
     "report": "released", "open": "released", "notebook": "studies", "demo": "studies",
     "doctor": "validation",
 }  # fmt: skip

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, build_model, named, names_of
+from pyhybrid.cli.released import open_ledger
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.sources.opening import is_source, open_source

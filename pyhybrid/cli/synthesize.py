@@ -22,9 +22,8 @@ import typer
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.in_parts import release_source, source_of
-from pyhybrid.cli.ledger import open_ledger
 from pyhybrid.cli.options import CLIPPED, Named, named, names_of, read_table
-from pyhybrid.cli.released import save_and_show
+from pyhybrid.cli.released import open_ledger, save_and_show
 from pyhybrid.core.checks import check_count, check_output_folder, check_positive, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
