@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.core.errors import BudgetExceeded, InvalidInput
 from pyhybrid.releases.column_decisions import Decisions
 from tests.fits import fit_options
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
+from tests.releases.test_ledger import local_ledger
 
 N = 60
 FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
@@ -118,10 +119,27 @@ def test_on_the_command_line_before_anything_is_fitted(
     }  # fmt: skip
 
 
-def test_sequences_are_looked_at_too() -> None:
+@pytest.fixture(scope="module")
+def sequence() -> ph.Release:
     table = _table()
     table["z"] = np.random.default_rng(4).poisson(4, N)
     table["twice"] = 2 * table["z"]
     steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1")) for c in ("y", "z")]
-    both = ph.SequentialSynthesis(steps).release(table, **FAST)
-    assert set(both.exposed) == {"surname", "person_id", "source", "twice"}
+    return ph.SequentialSynthesis(steps).release(table, **FAST)
+
+
+def test_sequences_are_looked_at_too(sequence: ph.Release) -> None:
+    assert set(sequence.exposed) == {"surname", "person_id", "source", "twice"}
+
+
+def test_a_step_of_a_sequence_is_not_saved(sequence: ph.Release, tmp_path: Path) -> None:
+    ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
+    kept = {"ledger": ledger, "report": False, "keep": [*sequence.exposed]}
+    fails(BudgetExceeded, "", sequence.save, tmp_path / "out", **kept)
+    for part in sequence.parts:
+        assert part.charge.epsilon < sequence.charge.epsilon
+        assert not hasattr(part, "synthetic")
+        assert not hasattr(part, "save")
+        refuses("charges from releases only: give the whole", ledger.add, part)
+    assert ledger.entries == ()
+    assert [path.name for path in tmp_path.iterdir()] == ["l"]
