@@ -122,6 +122,11 @@ class Release(ReleaseRecord):
         restored = [joined(table, synthetic[synthesized]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored)
 
+    def with_facts(self, **facts: Any) -> Release:
+        """The same release, whose charge states more."""
+        charge = replace(self.charge, facts={**self.charge.facts, **facts})
+        return replace(self, charge=charge)
+
     def with_decisions(self, decisions: Decisions) -> Release:
         """The release with columns left out, or replaced by numbers, as `decisions` say.
 

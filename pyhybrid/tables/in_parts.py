@@ -132,8 +132,7 @@ def release_in_parts(
             estimate = mechanism.estimate_of(state["estimate"], source)
         release = _shown(estimate, source, columns, state["identifier"])
         if types_are_public:
-            facts = {**release.charge.facts, "types_stated": True}
-            release = replace(release, charge=replace(release.charge, facts=facts))
+            release = release.with_facts(types_stated=True)
         _store(aside, state)  # before the ledger: what was charged can go on
         try:
             entry = None if ledger is None else ledger.add(release)

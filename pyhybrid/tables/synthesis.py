@@ -99,10 +99,8 @@ def synthesize_table(
         Public columns, released as they are; the first predictors. All columns that are neither
         dropped, kept nor the id or unit are synthesized.
     after : sequence of str
-        Declared relations, applied to the noisy rows at no cost: ``"total = a + b"`` computes a
-        column, which is then not synthesized; rows that break ``"start <= end"`` are drawn again
-        from those that keep it; ``'births if sex == "m"'`` empties cells, and ``'births exactly if
-        sex == "m"'`` no others. See `pyhybrid.tables.after`.
+        Declared relations, such as ``"total = a + b"``, ``"start <= end"`` and ``'births if sex ==
+        "m"'``, applied to the noisy rows at no cost; see `pyhybrid.tables.after`.
     reference : DataFrame, optional
         Types that are not declared come from it, too.
     select : {"few", "all"}, optional
@@ -126,9 +124,8 @@ def synthesize_table(
     Raises
     ------
     InvalidInput
-        For columns without a type, values outside of the declared ones (the row is named), a
-        reference without its owner's confirmation, and columns that need a decision before they are
-        published.
+        For columns without a type, values outside of the declared ones, a reference or types that
+        are not confirmed, and columns that need a decision.
 
     Examples
     --------
@@ -175,9 +172,7 @@ def synthesize_table(
         release = replace(release, origin=replace(release.origin, drifted=drifted))
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
-    if stated:
-        facts = {**release.charge.facts, "types_stated": True}
-        release = replace(release, charge=replace(release.charge, facts=facts))
+    release = release.with_facts(types_stated=True) if stated else release
     return release.with_decisions(decisions)
 
 
@@ -211,8 +206,7 @@ def _after(
     said = (
         f"Relations declared for the synthetic rows, which no record was asked: {'; '.join(texts)}."
     )
-    facts = release.charge.facts
-    facts = {**facts, "assumes": [*facts.get("assumes", ()), in_one_line(said)]}
+    assumed = [*release.charge.facts.get("assumes", ()), in_one_line(said)]
     kept, origin = {}, release.origin
     for one in declared:
         of_rows = [1 - one.broken(table, kinds).mean() for table in (records, *tables)]
@@ -220,11 +214,10 @@ def _after(
     if origin is not None:
         origin = replace(origin, data=records, relations=kept)
     return replace(
-        release,
+        release.with_facts(assumes=assumed),
         synthetic=tables,
         synthesized=(*release.synthesized, *derived),
         settings={**release.settings, "after": texts},
-        charge=replace(release.charge, facts=facts),
         origin=origin,
     )
 
