@@ -17,33 +17,10 @@ from tests.refusals import fails, refuses
 N = 60
 SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws(), seed=1)
 NAMES = [
-    "self",
-    "index",
-    "columns",
-    "df",
-    "table",
-    "class",
-    "None",
-    "two words",
-    " edge ",
-    "it's",
-    'a "quoted" one',
-    "a.b",
-    "a+b",
-    "a~b",
-    "1",
-    "-",
-    "größe",
-    "年齢",
-    "e\u0301",
-    "x" * 300,
-    "%s",
-    "{0}",
-    "\\",
-    "<b>",
-    "$1",
-    "a\tb",
-]
+    "self", "index", "columns", "df", "table", "class", "None", "two words", " edge ", "it's",
+    'a "quoted" one', "a.b", "a+b", "a~b", "1", "-", "größe", "年齢", "e\u0301", "x" * 300, "%s",
+    "{0}", "\\", "<b>", "$1", "a\tb",
+]  # fmt: skip
 OTHERS = [1, 0, -1, 2.5, True, ("a", "b")]
 """Names that are no texts, of columns that are not synthesized."""
 
