@@ -138,7 +138,7 @@ def mechanism_named(text: str, *, over_a_model: bool = False) -> Named:
 
 def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     """The mechanism `wanted` over a model, or, if it takes none, over a formula; ``shared`` are
-    settings from options of their own, "auto" is what a mechanism without models does by itself."""
+    settings from options of their own."""
     name, settings = wanted
     classes: dict[str, Any] = {CLIPPED: ClippedScores, **MECHANISMS, **MODEL_FREE}
     cls, what = classes[check_choice(name, "mechanism", classes)], f"--mechanism {name}"
@@ -150,7 +150,6 @@ def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     if name in MODEL_FREE:
         if cls is NoisyMarginals:
             raise InvalidInput(f"{what} takes whole tables: leave --formula out, or use Python")
-        settings = {key: value for key, value in settings.items() if value != "auto"}
         return cls.for_formula(model, **values_of(what, cls, settings, {"column"}))
     inner = settings.pop("inner", None)  # by its name alone
     values = values_of(what, cls, settings, {"model", "start"})
