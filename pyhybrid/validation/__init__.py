@@ -168,7 +168,6 @@ def validate_published(
     quick: bool = False,
     seed: int = 1,
     records: int = 80,
-    income: str | None = None,
     settings: SamplerSettings | None = None,
     progress: FitProgress | None = None,
 ) -> Validation:
@@ -184,8 +183,6 @@ def validate_published(
         published programs, if omitted.
     records : int, default 80
         Size of the part of each study's data. Published programs take seconds per hundred.
-    income : path, optional
-        The February CE file, for the mixture; simulated incomes if omitted.
 
     Returns
     -------
@@ -195,19 +192,15 @@ def validate_published(
     check_choice(engine, "engine", _ENGINES)
     check_count(records, "records", at_least=20)
     source = streams(seed)
-    cases = study_cases(source.generator("data of studies"), income, records)
+    cases = study_cases(source.generator("data of studies"), records)
     if program is not None:
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
     engines, left_out = _engines(engine, quick=quick, against_r=False)
     rows, sides = published_rows(cases, engines, source, settings, progress)
-    said = {
-        "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
-        "records": str(records),
-    }
+    said = {"table": "the studies' data, simulated incomes", "records": str(records)}
     return _result(
-        rows, _draws_of(sides), said, settings or SETTINGS, source,
-        own_data=income is not None, left_out=left_out,
+        rows, _draws_of(sides), said, settings or SETTINGS, source, left_out=left_out
     )  # fmt: skip
 
 

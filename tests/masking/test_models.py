@@ -30,20 +30,6 @@ def within(found: Any, expected: Any, sd: Any, n: int, errors: float = 5.0) -> N
     np.testing.assert_array_less(np.abs(found - expected), errors * np.asarray(sd) / np.sqrt(n))
 
 
-def test_mask_densities_are_those_of_scipy() -> None:
-    rng = np.random.default_rng(1)
-    x, w = rng.normal(size=7), rng.normal(size=(7, 3))
-    ours = GaussianMask(copies=3, variance=0.4).log_density(w, x)
-    np.testing.assert_allclose(ours, stats.norm.logpdf(w, x[:, None], np.sqrt(0.4)).sum(axis=1))
-    codes = rng.integers(0, 3, 7)
-    mixture = MixtureMask(separation=2.5).log_density(w[:, 0], codes)
-    np.testing.assert_allclose(mixture, stats.norm.logpdf(w[:, 0], 2.5 * codes, 1))
-    matrix = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
-    mask = MisclassificationMask(matrix=matrix)
-    v = rng.integers(0, 3, 7)
-    np.testing.assert_allclose(mask.log_density(v, codes), np.log(matrix[codes, v]))
-
-
 def test_draws_have_the_density_that_the_mask_states() -> None:
     rng = np.random.default_rng(2)
     n = 40_000
@@ -68,20 +54,6 @@ def test_levels_of_a_nominal_mixture_lie_equally_far_apart() -> None:
         logs = level_log_density(mask, centers[[a]], 4)[0]
         others = np.delete(logs, a)
         np.testing.assert_allclose(logs[a] - others, 0.5 * 4**2)
-
-
-def test_masked_normal_is_the_posterior_of_a_grid() -> None:
-    w = np.array([[0.2, 1.1, 0.4], [2.0, 1.5, 1.9]])
-    mean, variance, s2 = np.array([0.0, 1.0]), np.array([1.0, 0.5]), 0.7
-    found = masked_normal(mean, variance, w, s2)
-    grid = np.linspace(-8, 8, 40_001)
-    for i in range(2):
-        log = stats.norm.logpdf(grid, mean[i], np.sqrt(variance[i]))
-        log += stats.norm.logpdf(w[i][:, None], grid, np.sqrt(s2)).sum(axis=0)
-        p = np.exp(log - log.max())
-        p /= p.sum()
-        assert found.mean[i] == pytest.approx(p @ grid, abs=1e-9)
-        assert found.variance[i] == pytest.approx(p @ grid**2 - (p @ grid) ** 2, abs=1e-9)
 
 
 @pytest.mark.parametrize(("make", "message"), [

@@ -2,7 +2,6 @@
 
 import itertools
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -72,25 +71,6 @@ def test_the_barycenter_averages_quantile_functions() -> None:
     spread = center.resampled.std(axis=1)
     assert (np.abs(found.lower - center.lower) < 0.3 * spread).all()
     assert (np.abs(found.upper - center.upper) < 0.3 * spread).all()
-
-
-def covered(n: int, **options: Any) -> np.ndarray:
-    """Share of intervals, of `n` samples of 100 normals, that hold the true 0."""
-    rng, hits = np.random.default_rng(9), 0.0
-    for _ in range(n):
-        found = estimates(rng.normal(size=100), n_resamples=400, rng=rng, **options)
-        hits = hits + ((found.lower <= 0) & (found.upper >= 0))
-    return np.asarray(hits / n)
-
-
-def test_intervals_cover_at_their_level() -> None:
-    """400 normal samples: coverage of the true mean and median within 5 standard errors, plus
-    what percentile intervals are known to lose at n = 100 (about 1 %)."""
-    share = covered(400, statistics=["mean", "median"])
-    assert (np.abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400) + 0.01).all()
-    # The control: half the level covers visibly less.
-    share = covered(200, statistics=["mean"], level=0.6)
-    assert share[0] < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_a_million_counts_need_little_memory() -> None:

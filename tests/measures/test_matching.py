@@ -182,27 +182,6 @@ def test_attribute_risk_by_hand(real: pd.DataFrame) -> None:
     assert beside.excess == beside.overall - 0.25
 
 
-def test_attribute_risk_tells_a_copy_from_a_model() -> None:
-    """A copy of the data knows its records better than others; fresh records do not."""
-    rng = np.random.default_rng(5)
-
-    def draw(n: int) -> pd.DataFrame:
-        age = rng.integers(20, 70, n)
-        return pd.DataFrame({"age": age, "income": 100 * age + rng.normal(0, 500, n)})
-
-    data, others, fresh = draw(600), draw(600), draw(600)
-    given: dict[str, Any] = {
-        "sensitive": "income", "keys": ["age"], "radius": {"income": 50}, "holdout": others,
-    }  # fmt: skip
-    copy = ph.measures.attribute_risk(data, data, **given)
-    model = ph.measures.attribute_risk(data, fresh, **given)
-    assert copy.excess is not None
-    assert model.excess is not None
-    spread = 5 * np.sqrt(2 * model.by_record.var() / 600)  # of a difference of two means
-    assert copy.excess > spread > abs(model.excess)
-    assert model.overall > model.baseline  # age tells something of income
-
-
 def test_a_ball_is_closed_for_decimals() -> None:
     """0.8 lies within 0.1 of 0.7, though the difference of the floats is above it."""
     k = np.arange(1, 400)

@@ -101,16 +101,6 @@ def test_null_of_partial_synthesis_is_paired(classifier: str) -> None:
     assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios) / np.sqrt(40) + 0.02
 
 
-@pytest.mark.long
-def test_null_of_cart_is_right_in_mean() -> None:
-    rng = np.random.default_rng(8)
-    found = []
-    for _ in range(25):
-        data, other = (pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc")) for _ in "xy")
-        found.append(ph.measures.propensity_utility(data, other, classifier="cart", rng=rng).ratio)
-    assert abs(np.mean(found) - 1) < 5 * np.std(found) / 5
-
-
 def test_logistic_propensities_are_those_of_statsmodels() -> None:
     rng = np.random.default_rng(2)
     X = np.vstack([rng.normal(size=(200, 3)), rng.normal(0.4, 1.2, size=(300, 3))])
@@ -250,14 +240,6 @@ def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFr
     assert found.table["synthetic_lower"].to_numpy() == pytest.approx(expected.interval()[0])
     other = ph.measures.combine_nested(q.reshape(2, 3, 2), v.reshape(2, 3, 2))  # the control
     assert found.table["synthetic_lower"].to_numpy() != pytest.approx(other.interval()[0])
-
-
-def test_dates_that_are_none_are_refused() -> None:
-    data = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", "2020-01-02"]), "n": [1, 2]})
-    for wrong in (data.assign(when=["soon", "later"]), data.assign(when=[1, 2])):
-        refuses("'when' must hold dates in synthetic set 1", reconcile_tables, data, wrong)
-    with pytest.raises(ph.InvalidInput, match="'n' must be numeric in synthetic set 1"):
-        reconcile_tables(data, data.assign(n=data["when"]))
 
 
 def test_reads_what_can_be_read_in_one_way() -> None:

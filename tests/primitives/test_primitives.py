@@ -16,7 +16,7 @@ from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.masking import MisclassificationMask
-from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
+from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, dp_kmeans
 from pyhybrid.primitives.laplace import (
     laplace_counts,
     laplace_histogram,
@@ -215,17 +215,6 @@ def test_averaged_rounds_of_kmeans_have_less_noise(averaged: int) -> None:
     ]
     sd = math.sqrt(2.5 / averaged) * scale / 2000
     assert within(np.std(found), sd, sd * math.sqrt(6 / 4 / 400))  # as of a Laplace variable
-
-
-def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
-    """Brute force in whole units: no replacement moves sums by more than 2 in L1."""
-    rng = np.random.default_rng(3)
-    rows = rng.dirichlet(np.ones(4), 300)[:, :3] * rng.choice([-1, 1], (300, 3))
-    units = _whole_units(rows)
-    assert np.abs(units).sum(axis=1).max() <= 2**30
-    np.testing.assert_allclose(units / 2**30, rows, atol=1 / 2**30)
-    moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
-    assert moved.max() <= 2 * 2**30
 
 
 def test_uniform_in_the_l1_ball() -> None:

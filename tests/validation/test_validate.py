@@ -12,17 +12,15 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid import validation
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.engines import EngineStatus, SamplerSettings
-from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.fitting.session import open_session
 from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.validation import arrays, posterior
 from pyhybrid.validation.comparison import compare
 from tests.conftest import Run
-from tests.refusals import fails, refuses
+from tests.refusals import fails
 
 SHORT = SamplerSettings(chains=4, warmup=500, draws=500)
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,8 +213,7 @@ def test_own_data_give_a_confidential_report(
     (["--engine", "rstan"], "engine must be one of all, auto, cmdstan, embedded"),
     (["--out", "."], "must be a file: it is a folder"),
     (["--engine", "cmdstan"], "engine 'cmdstan' cannot run here"),
-    (["--published", "--formula", "y ~ x"], "the papers' programs have formulas of their own"),
-    (["--published", "missing.csv"], "must be the February CE file"),
+    (["--published", "own.csv"], "the papers' programs have data of their own"),
     (["--published", "--supplement", "missing.R"], "must be your copy of the printed R script"),
     (["--published", "--program", "x.stan"], "--program goes with --supplement FILE.R"),
 ])  # fmt: skip
@@ -224,11 +221,6 @@ def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], message: str, refused: Any, r: None
 ) -> None:
     assert message in refused("validate", *arguments)
-
-
-def test_a_table_and_a_model_belong_together(own: pd.DataFrame) -> None:
-    refuses("must be given together", ph.validation.validate, own)
-    refuses("must be given together", ph.validation.validate, model=Poisson("visits ~ 1"))
 
 
 @pytest.mark.needs_r
@@ -245,22 +237,3 @@ def test_without_rstan_the_message_names_the_way_out(
     missing = EngineStatus(name="rstan", cause="rstan is gone", remedy="get it")
     monkeypatch.setattr(RStanEngine, "status", lambda self: missing)
     fails(EngineUnavailable, "rstan is gone; get it; quick=True", ph.validation.validate)
-
-
-@pytest.mark.samples
-def test_quick_compares_two_engines_where_there_are_two(
-    r: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Other(EmbeddedEngine):
-        name = "cmdstan"
-
-    of_name = {"cmdstan": Other, "embedded": EmbeddedEngine}
-    monkeypatch.setattr(validation, "engine_by_name", lambda name: of_name[name]())
-    found = ph.validation.validate(quick=True, settings=SHORT)
-    means = {row.quantity for row in found.rows if row.part.startswith("posterior means")}
-    assert {"beta[age]", "log phi", "largest |alpha f|"} <= means
-    assert all(row.difference > 0 for row in found.rows if row.part.startswith("posterior means"))
-    assert found.agrees
-    assert "Python and R agree on all" in found.verdict
-    assert "embedded and cmdstan agree on all" in found.verdict  # and not said of R
-    assert ">cmdstan</th>" in found.report()

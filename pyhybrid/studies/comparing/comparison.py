@@ -23,7 +23,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.core.html import bar_in_notebooks, html_table
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import ClippedScores, PseudoPosteriorMechanism
@@ -78,15 +78,6 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.releases)} on {self.outcome!r}>"
-
-    def _repr_html_(self) -> str:
-        """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
-        rows = [
-            (name, release.charge.cost, release.charge.kind, release.charge.n_synthetic)
-            for name, release in self.releases.items()
-        ]
-        header = ("mechanism", "privacy loss", "kind", "synthetic sets")
-        return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
 @bar_in_notebooks
@@ -183,10 +174,8 @@ def _check_alike(mechanisms: Any) -> None:
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
     over = {}
     for name, mechanism in mechanisms.items():
-        if not isinstance(name, str) or not name or name == DATA:
-            raise InvalidInput(
-                f"names of mechanisms must be text other than 'data': found {name!r}"
-            )
+        if not isinstance(name, str) or name == DATA:
+            raise InvalidInput(f"names of mechanisms must be text other than 'data': {name!r}")
         if not isinstance(mechanism, PseudoPosteriorMechanism | ClippedScores):
             raise InvalidInput(
                 f"mechanisms[{name!r}] must be a mechanism over a model: found "
@@ -194,7 +183,8 @@ def _check_alike(mechanisms: Any) -> None:
             )
         design = mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
         over[name] = mechanism.model, design
-        first = next(iter(over))
+    first, *others = over
+    for name in others:
         if over[name] != over[first]:
             raise InvalidInput(
                 f"all mechanisms must be over one model and design: {first!r} has "
