@@ -1,10 +1,9 @@
-"""Cross-language validation on this machine: array functions, log-likelihoods, posteriors.
+"""Cross-language validation on this machine: designs, log-likelihoods, weights, posteriors.
 
 ====================== ===============================================================
 part                   what is held against what
 ====================== ===============================================================
 table                  outcome and design matrix: formulaic against R's model.matrix
-array functions        Python's against R's of the same name, on generated input
 same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
 posterior means        of the engines, in Monte Carlo standard errors
 published programs     the papers' text by each engine against ours: `validate_published`
@@ -42,7 +41,6 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.models import Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
-from pyhybrid.validation.arrays import array_rows
 from pyhybrid.validation.comparison import Row, Validation
 from pyhybrid.validation.posterior import (
     generated_table,
@@ -127,7 +125,7 @@ def validate(
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()
-    rows = [*table_rows(bound), *array_rows(source.generator("array functions"))]
+    rows = [*table_rows(bound)]
     draws, sides = list[Draws](), list[Side]()
     data_of_stan = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     for runner in engines:  # writes its log_lik once, for a few draws
