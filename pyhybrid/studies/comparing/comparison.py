@@ -54,12 +54,10 @@ class Comparison:
     table : DataFrame
         One row per mechanism: its charge (epsilon of all sets, nats), Lipschitz bound, efficiency
         (mean by-record bound over the overall one), effective_sample_size of the weights,
-        (sum alpha)^2 / sum alpha^2 (these three NaN without a fit), refits of the re-weighting, and
-        of each statistic the estimate with the ends of its 95 % interval (``mean``, ``mean_lower``,
-        ``mean_upper``, ...); of an outcome of levels the shares of its most frequent ones,
-        ``share of no``, ...
+        (sum alpha)^2 / sum alpha^2 (these three NaN without a fit), and refits of the re-weighting.
     estimates : DataFrame
-        Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper; see
+        Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper, of mean
+        and percentiles, or of levels the shares of the most frequent ones, `share of no`, ...; see
         `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
@@ -159,7 +157,7 @@ def compare(
     }
     return Comparison(
         releases=releases,
-        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        table=pd.DataFrame([_row(name, one) for name, one in releases.items()]),
         estimates=_tidy(by_source),
         outcome=column,
         session=session,
@@ -198,10 +196,10 @@ _OF_CHARGE = (
 )  # fmt: skip
 
 
-def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
+def _row(name: str, release: Release) -> dict[str, Any]:
     charge, alpha, fit = release.charge, release.confidential.alpha, release.fit
     steps = release.reweighted.steps if release.reweighted is not None else ()
-    row: dict[str, Any] = {
+    return {
         "mechanism": name,
         "lipschitz_bound": np.nan if fit is None else charge.bound,
         **{fact: getattr(charge, fact) for fact in _OF_CHARGE},
@@ -209,11 +207,6 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),
     }
-    for k, statistic in enumerate(estimates.statistics):
-        row[statistic] = estimates.estimate[k]
-        row[f"{statistic}_lower"] = estimates.lower[k]
-        row[f"{statistic}_upper"] = estimates.upper[k]
-    return row
 
 
 def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
