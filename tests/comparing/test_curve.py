@@ -1,7 +1,5 @@
 """The curve: equal bounds, numbers recomputed, bad input."""
 
-import stat
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from pyhybrid.measures.estimates import avg_ecdf, max_ecdf
 from pyhybrid.mechanisms.epsilon_search import Search
 from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.studies.comparing import curve
-from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from pyhybrid.studies.comparing.curve import NEAR, RiskUtilityCurve, risk_utility_curve
 from tests.fits import fit_options
 from tests.refusals import refuses
 
@@ -122,29 +120,6 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
 
 BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
 QUICK = ["--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4"]
-
-
-@pytest.mark.long
-def test_the_command_writes_a_private_folder(
-    run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
-) -> None:
-    table.to_csv("data.csv", index=False)
-    code, out, err = run(*BASE, *QUICK, "--scales", "1", "--shifts", "0")
-    assert (code, err) == (0, "")
-    assert NOT_COVERED in out
-    folder = tmp_path / "out"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "out"]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    files = "curve.png report.html table.csv"
-    assert " ".join(sorted(path.name for path in folder.iterdir())) == files
-    pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), found.table[:3])
-    page = (folder / "report.html").read_text()
-    assert "CONFIDENTIAL" in page
-    assert NOT_COVERED in page
-    assert " · data.csv: " in page
-    assert f"{found.table['max_ecdf'][1]:.4g}" in page
-    assert "<script" not in page
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -158,23 +158,3 @@ def test_chains_that_disagree_are_no_evidence() -> None:
         assert _holds("E", start, _summary(rows | of_chains)) == holds
     both = {(setting, "LW (0.7, 0)", "worst R-hat"): 1.8 for setting in (first, mixture)}
     assert not _holds("E", start, _summary(_bounds(1.0) | both))
-
-
-@pytest.mark.parametrize(("visits", "holds"), [(1.0, False), (1.8, True), (1.2, None)])
-def test_a_mean_further_from_the_data_after_reweighting_is_said(
-    visits: float, holds: bool | None
-) -> None:
-    means = {
-        "salary, simulated": {"data": 100.0, "CW": 105.0, "CW_final": 99.0},
-        "visits, RAND": {"data": 3.0, "CW": 1.4, "CW_final": visits},
-    }
-    rows = {
-        (setting, name, "mean"): value
-        for setting, by_name in means.items()
-        for name, value in by_name.items()
-    }
-    claim = next(c for c in STUDIES["D"].claims if c.text.startswith("re-weighting brings"))
-    found, held = claim.check(_summary(rows))
-    assert held is holds
-    assert f"visits, RAND: mean: data 3, CW_final {visits:g}, CW 1.4" in found
-    assert "on the visits" in claim.experiment
