@@ -44,8 +44,10 @@ def validate(
     if program is not None and supplement is None:
         raise InvalidInput("--program goes with --supplement FILE.R, which reads its log_lik")
     papers = published or supplement is not None
-    if papers and formula is not None:
-        raise InvalidInput("the papers' programs have formulas of their own: leave --formula out")
+    if papers and (data is not None or formula is not None):
+        raise InvalidInput(
+            "the papers' programs have data of their own: leave DATA and --formula out"
+        )
     if not papers and (data is None) != (formula is None):
         raise InvalidInput("DATA and --formula must be given together, or neither of them")
     with progress_bars() as progress:
@@ -57,8 +59,7 @@ def validate(
             how["engine"] = "auto" if engine == "all" else engine
             result = validation.validate_supplement(supplement, program, **how)
         elif published:
-            income = None if data is None else str(data)
-            result = validation.validate_published(model, quick=quick, income=income, **how)
+            result = validation.validate_published(model, quick=quick, **how)
         elif data is None or formula is None:
             result = validation.validate(None, model or "negative_binomial", quick=quick, **how)
         else:

@@ -215,12 +215,6 @@ def bind_keys(roles: KeySynthesis, df: Any) -> BoundKeys:
         raise InvalidInput(f"types must be of keys or predictors: {unknown[0]!r} is neither")
     for column in keys:
         _check_category_sizes(column)
-    gaps = np.all([column.missing for column in (*keys, *others)], axis=0)
-    if gaps.any():
-        raise InvalidInput(
-            "each record must have a key or a predictor that is not missing: "
-            f"{first_row(df.index, gaps)} has none of {', '.join(map(repr, names))}; leave it out"
-        )
 
     def by_kind(columns: Sequence[Column]) -> tuple[Column, ...]:
         """Levels first, so that continuous columns are conjugate."""

@@ -47,20 +47,18 @@ AssociationModel = SequentialModel | CopulaModel
 @dataclass(frozen=True, kw_only=True)
 class GibbsSettings:
     """How long to sample: chains, sweeps of each to forget and to keep, from 2, 20 and 50; updates
-    of all keys for one synthetic set (`sweeps`), which start from keys drawn given W; sweeps
-    between two syntheses of one imputation; the rule that chains are judged by."""
+    of all keys for one synthetic set (`sweeps`), which start from keys drawn given W, and between
+    two syntheses of one imputation; the rule that chains are judged by."""
 
     chains: int = 4
     warmup: int = 100
     draws: int = 500
     sweeps: int = 30
-    between: int = 10
     rule: ConvergenceRule = ConvergenceRule()  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        least = {"chains": 2, "warmup": 20, "draws": 50, "sweeps": 1, "between": 1}
-        for name, at_least in least.items():
-            check_count(getattr(self, name), name, at_least=at_least)
+        for name, least in {"chains": 2, "warmup": 20, "draws": 50, "sweeps": 1}.items():
+            check_count(getattr(self, name), name, at_least=least)
 
 
 ASSOCIATIONS: Mapping[str, type[AssociationModel]] = {
@@ -72,26 +70,18 @@ _TICK = 10  # sweeps between two reports of progress
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chains:
-    """Draws of an association model: `quantities` (chains, draws, d) by column, or of the
-    "correlation" of a copula, and `states` of chains picked at random without replacement.
-    Confidential."""
-
-    quantities: dict[str, FloatArray]
-    states: tuple[Any, ...]
-    diagnostics: Diagnostics
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class MaskedFit:
-    """An association model fitted to one data set, with `chains.diagnostics`, and draws of the
-    parameters by key in `chains.quantities`. Any masks can be applied to it. Confidential."""
+    """An association model fitted to one data set, to which any masks can be applied: draws of its
+    `quantities` (chains, draws, d), by column, or the "correlation" of a copula; `states` of chains
+    picked at random without replacement. Confidential."""
 
     data: pd.DataFrame
     bound: BoundKeys
     model: AssociationModel
-    chains: Chains
     streams: Streams
+    quantities: dict[str, FloatArray]
+    states: tuple[Any, ...]
+    diagnostics: Diagnostics
 
     def __repr__(self) -> str:
         return f"<MaskedFit of {self.bound.n_records} records, confidential>"
@@ -165,15 +155,22 @@ class MaskedImputation(KeySynthesis):
         bound = bind_keys(self, df)
         self._check(bound, df)
         model = ASSOCIATIONS[self.association](bound, source.generator("masking: start"))
-        chains = _run_chains(
-            model,
-            n_states=self.n_imputations if bound.any_key_missing else self.n_synthetic,
-            settings=self._chain_settings,
-            streams=source,
-            on_not_converged=self.on_not_converged,
-            progress=progress,
+        n_states = self.n_imputations if bound.any_key_missing else self.n_synthetic
+        once = self._chain_settings
+        longer = replace(once, warmup=3 * once.warmup, draws=3 * once.draws)
+        for attempt, lengths in enumerate((once, longer), start=1):
+            draws = _run_chains(model, n_states, lengths, source, attempt, progress)
+            fit = MaskedFit(data=df, bound=bound, model=model, streams=source, **draws)
+            if fit.diagnostics.converged:
+                return fit
+        message = (
+            f"the association model has not converged: {'; '.join(fit.diagnostics.problems)}; "
+            "give more draws, fewer predictors, or another association"
         )
-        return MaskedFit(data=df, bound=bound, model=model, chains=chains, streams=source)
+        if self.on_not_converged == "raise":
+            raise NotConverged(message)
+        warnings.warn(message, stacklevel=2)
+        return fit
 
     @bar_in_notebooks
     def release_from(self, fit: MaskedFit, *, progress: Progress | None = None) -> MaskedRelease:
@@ -202,7 +199,7 @@ class MaskedImputation(KeySynthesis):
             masks={key: described(self.masks.get(key)) for key in self.keys},
             rule=NESTED if nested else PARTIAL,
             n_imputations=n_imputations,
-            diagnostics=fit.chains.diagnostics,
+            diagnostics=fit.diagnostics,
             settings={
                 "association": self.association,
                 **fit.bound.described(),
@@ -238,16 +235,16 @@ class MaskedImputation(KeySynthesis):
         """A draw of the parameters for each set; within an imputation the imputed values stay."""
         nested = fit.bound.any_key_missing
         needed = self.n_imputations if nested else self.n_synthetic
-        if len(fit.chains.states) < needed:
+        if len(fit.states) < needed:
             raise InvalidInput(
-                f"the fit must hold {needed} draws: it holds {len(fit.chains.states)}; fit again "
+                f"the fit must hold {needed} draws: it holds {len(fit.states)}; fit again "
                 "with these numbers of sets and imputations"
             )
-        for kept in fit.chains.states[:needed]:
+        for kept in fit.states[:needed]:
             state = deepcopy(kept)
             yield state
             for _ in range(self.n_synthetic - 1 if nested else 0):
-                for _ in range(self._chain_settings.between):
+                for _ in range(self._chain_settings.sweeps):
                     fit.model.sweep(state, rng, adapt=False, impute=False)
                 yield state
 
@@ -260,34 +257,10 @@ class MaskedImputation(KeySynthesis):
 
 
 def _run_chains(
-    model: AssociationModel,
-    *,
-    n_states: int,
-    settings: GibbsSettings,
-    streams: Streams,
-    on_not_converged: str,
-    progress: Progress | None = None,
-) -> Chains:
-    """Run until converged, once more and three times as long if need be, by `on_not_converged`."""
-    longer = replace(settings, warmup=3 * settings.warmup, draws=3 * settings.draws)
-    for attempt, lengths in enumerate((settings, longer), start=1):
-        chains = _attempt(model, n_states, lengths, streams, attempt, progress)
-        if chains.diagnostics.converged:
-            return chains
-    message = (
-        f"the association model has not converged: {'; '.join(chains.diagnostics.problems)}; "
-        "give more draws, fewer predictors, or another association"
-    )
-    if on_not_converged == "raise":
-        raise NotConverged(message)
-    warnings.warn(message, stacklevel=2)
-    return chains
-
-
-def _attempt(
     model: AssociationModel, n_states: int, settings: GibbsSettings, streams: Streams,
     attempt: int, progress: Progress | None,
-) -> Chains:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
+    """Quantities, picked states and diagnostics."""
     n_draws = settings.chains * settings.draws
     picker = streams.generator(f"masking: picked draws, attempt {attempt}")
     picked = picker.choice(n_draws, min(n_states, n_draws), replace=False)
@@ -321,11 +294,11 @@ def _attempt(
     judged = diagnose_quantities(
         quantities, settings.rule, n_chains=settings.chains, n_draws=n_draws
     )
-    return Chains(
-        quantities=quantities,
-        states=tuple(states[pick] for pick in picks),
-        diagnostics=replace(judged, attempts=attempt),
-    )
+    return {
+        "quantities": quantities,
+        "states": tuple(states[pick] for pick in picks),
+        "diagnostics": replace(judged, attempts=attempt),
+    }
 
 
 def masked_utility(

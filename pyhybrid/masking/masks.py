@@ -311,28 +311,24 @@ def check_masks(masks: KeyMasks, columns: Mapping[str, Column], *, subgroups: bo
             raise InvalidInput(
                 f"masks must be for keys: {name!r} is none; keys are {', '.join(columns)}"
             )
-        for group, mask in _by_subgroup(of_key).items():
-            if group not in SUBGROUPS:
-                raise InvalidInput(
-                    f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found {group!r}"
-                )
-            if mask is not None:
-                _check_mask(mask, columns[name])
+        by_group, column = _by_subgroup(of_key), columns[name]
+        if not {*by_group} <= {*SUBGROUPS}:
+            raise InvalidInput(
+                f"the masks of {name!r} must be by {', '.join(SUBGROUPS)}: found "
+                f"{', '.join(map(str, by_group))}"
+            )
         if isinstance(of_key, Mapping) and not subgroups:
             raise InvalidInput(f"masks by risk subgroup, as for {name!r}, need subgroups=")
-
-
-def _check_mask(mask: Any, column: Column) -> None:
-    named = f"the mask of {column.name!r}, which is {column.kind},"
-    fits = GaussianMask if column.kind == "continuous" else MixtureMask | MisclassificationMask
-    if not isinstance(mask, fits):
-        raise InvalidInput(
-            f"{named} must be a GaussianMask if it is continuous, else a MixtureMask or "
-            f"MisclassificationMask: found {type(mask).__name__}"
-        )
-    n_levels = getattr(mask, "n_levels", None)
-    if n_levels not in (None, column.n_levels):
-        raise InvalidInput(f"{named} must have {column.n_levels} levels: found {n_levels}")
+        continuous = column.kind == "continuous"
+        fits = GaussianMask if continuous else MixtureMask | MisclassificationMask
+        wanted = "GaussianMask" if continuous else f"mask of {column.n_levels} levels"
+        for mask in (mask for mask in by_group.values() if mask is not None):
+            n_levels = getattr(mask, "n_levels", None)
+            if not isinstance(mask, fits) or n_levels not in (None, column.n_levels):
+                raise InvalidInput(
+                    f"the mask of {name!r}, which is {column.kind}, must be a {wanted}: found "
+                    f"{type(mask).__name__}"
+                )
 
 
 def draw_evidence(

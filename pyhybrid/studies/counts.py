@@ -10,7 +10,7 @@ already, falls further from the data. Efficiency, a measure of slack, rises neve
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.measures.estimates import STATISTICS, summaries
+from pyhybrid.measures.estimates import STATISTICS, Estimates, summaries
 from pyhybrid.mechanisms import (
     CountWeighted,
     LipschitzWeighted,
@@ -31,7 +31,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.privacy.weights import reweight
-from pyhybrid.studies.comparing.comparison import DATA, Comparison, compare
+from pyhybrid.studies.comparing.comparison import DATA, outcome_estimates
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
@@ -45,14 +45,14 @@ from pyhybrid.studies.study import (
     claim,
     estimand_rows,
     falls,
+    fits_and_sets,
     in_each_setting,
     listed,
     means_of,
     nearer,
-    one_set,
     published_in,
+    read_columns,
     row_of,
-    sampler_of,
     score_sets,
     session_over,
     together,
@@ -69,7 +69,6 @@ _CAP = 3.5
 _MU, _DEVIATION = "posterior mean of mu", "posterior deviation of mu"
 _AT_ZERO = "share of weights at 0"
 _ABOVE, _FACTORS = "bound above M times ", (1.0, 1.05, 1.1)
-_ONE = "one database"
 _LESS = "less the data's"
 """Of centers of intervals: what a database has in common with its synthetic data falls out."""
 
@@ -91,30 +90,21 @@ def salaries(n: int, rng: np.random.Generator) -> FloatArray:
     return np.round(values[values <= LARGEST_SALARY][:n])
 
 
-_SALARY_FILE = (
-    "the public-use file of the Survey of Doctorate Recipients 2017 as CSV, with SALARY, GENDER, "
-    "AGEGRP (or AGEGR, AGE) and WKSWK (or WKSWKGR)"
-)
+_SALARY_FILE = "the public-use file of the Survey of Doctorate Recipients 2017 as CSV"
+_IN_FILE = {
+    "salary": ("SALARY",), "gender": ("GENDER",), "age": ("AGEGRP", "AGEGR", "AGE"),
+    "weeks": ("WKSWK", "WKSWKGR"),
+}  # fmt: skip
 _NO_ANSWER = 9_000_000  # codes of salaries that were not asked for, or not told, are above
 
 
 def survey_salaries(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Salary (dollars), gender, age group (text) and weeks of those who told their salary."""
-    try:
-        table = pd.read_csv(path, low_memory=False).rename(columns=str.upper)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"data {path} cannot be read: {error}") from None
-    names = {"salary": ("SALARY",), "gender": ("GENDER",), "age": ("AGEGRP", "AGEGR", "AGE"),
-             "weeks": ("WKSWK", "WKSWKGR")}  # fmt: skip
-    columns = {name: next((c for c in any_of if c in table), "") for name, any_of in names.items()}
-    if "" in columns.values():
-        lacks = ", ".join(name for name, column in columns.items() if not column)
-        raise InvalidInput(f"data {path} must be {_SALARY_FILE}: it has no column of {lacks}")
-    table = table[[*columns.values()]].set_axis([*columns], axis=1)
+    table = read_columns(path, _IN_FILE, _SALARY_FILE)
     for name in ("salary", "weeks"):
         table[name] = pd.to_numeric(table[name], errors="coerce")
     table = table[table["salary"].between(0, _NO_ANSWER)].dropna()
-    if len(table) < 100 or table["salary"].nunique() < 10:
+    if len(table) < 100:
         raise InvalidInput(f"data {path} must hold 100 salaries or more: {len(table)} are told")
     told: pd.DataFrame = table.astype({"gender": str, "age": str}).reset_index(drop=True)
     return told
@@ -137,7 +127,8 @@ def candidates(model: NegativeBinomial) -> dict[str, Any]:
 
 
 def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """Bounds of Unweighted, Weighted and Weighted-M on y ~ Poisson(100)."""
+    """Bounds of Unweighted, Weighted and Weighted-M on y ~ Poisson(100); whether that of Weighted-M
+    is above M, and above M with each factor of safety."""
     n = int(setting.removeprefix("n = "))
     data = pd.DataFrame({"y": streams.generator("data").poisson(100, n)})
     model = Poisson("y ~ 1")
@@ -155,15 +146,8 @@ def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             Measured(name, _AT_ZERO, float((fit.alpha == 0).mean())),
             Measured(name, _MU, float(np.exp(fit.draws.flat("beta")).mean())),
         ]
-    return [*rows, *_above(rows[-3].value)]
-
-
-def _above(bound: float) -> list[Measured]:
-    """Whether the bound of Weighted-M is above M, and above M with each factor of safety."""
-    return [
-        Measured("Weighted-M", f"{_ABOVE}{factor:g}", float(bound > factor * _CAP))
-        for factor in _FACTORS
-    ]
+    above = [(factor, float(fit.bounds.overall > factor * _CAP)) for factor in _FACTORS]
+    return [*rows, *(Measured(name, f"{_ABOVE}{factor:g}", over) for factor, over in above)]
 
 
 def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
@@ -173,13 +157,11 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     y = rng.poisson(100, n).astype(float) if poisson else mixture_counts(n, rng)
     model: Any = (Poisson if poisson else NegativeBinomial)("y ~ 1")
     session = session_over(model, pd.DataFrame({"y": y.astype(int)}), streams, options)
-    rows = estimand_rows("data", y)
-    compared = candidates(model)
-    for name in ("Unweighted", "LW", "LW_final"):
-        fit = compared[name].fit(session).fit
+    compared = {name: candidates(model)[name] for name in ("Unweighted", "LW", "LW_final")}
+    rows = estimand_rows(DATA, y)
+    for name, fit, (drawn,) in fits_and_sets(compared, session):
         rows.append(Measured(name, BOUND, fit.bounds.overall))
-        drawn = one_set(compared[name], session, fit)
-        rows += estimand_rows(name, drawn["y"].to_numpy(dtype=float))
+        rows += estimand_rows(name, drawn.to_numpy(dtype=float))
     return rows
 
 
@@ -190,79 +172,66 @@ def measure_c(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 
 def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """The same on simulated salaries, and on real visits, with clipped scores at the epsilon of a
-    draw by LW, 2 Delta."""
-    y = _of_setting(setting, streams.generator("data"), options)
-    rows = _compared(y, streams, options)
-    (bound,) = (row.value for row in rows if row[:2] == ("LW", BOUND))
-    return [*rows, *_by_scores(y, 2 * bound, streams)]
-
-
-def _of_setting(setting: str, rng: np.random.Generator, options: Mapping[str, Any]) -> FloatArray:
+    """The same on salaries, and on real visits, with means over 20 sets of clipped scores at the
+    epsilon of a draw by LW, 2 Delta."""
+    rng = streams.generator("data")
     if setting == SURVEY:
         told = survey_salaries(options["data"])["salary"].to_numpy(dtype=float)
-        return rng.choice(told, min(1000, told.size), replace=False)
-    if setting.startswith("salary"):
-        return salaries(1000, rng)
-    from statsmodels.datasets import randhie
+        y = rng.choice(told, min(1000, told.size), replace=False)
+    elif setting.startswith("salary"):
+        y = salaries(1000, rng)
+    else:
+        from statsmodels.datasets import randhie
 
-    visits = randhie.load_pandas().data["mdvis"].to_numpy(dtype=float)
-    return rng.choice(visits, 1000, replace=False)
+        visits = randhie.load_pandas().data["mdvis"].to_numpy(dtype=float)
+        y = rng.choice(visits, 1000, replace=False)
+    rows = _compared(y, streams, options)
+    (bound,) = (row.value for row in rows if row[:2] == ("LW", BOUND))
+    sets = score_sets(NegativeBinomial("y ~ 1"), _table(y), 2 * bound, streams, 20)
+    means = np.mean([summaries(drawn) for drawn in sets], axis=0)
+    return [*rows, *_measured(SCORES, STATISTICS, means)]
+
+
+def _table(y: FloatArray) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"y": y.astype(np.int64)})
+    return table
+
+
+def _measured(synthesizer: str, quantities: Sequence[str], values: FloatArray) -> list[Measured]:
+    pairs = zip(quantities, values.tolist(), strict=True)
+    return [Measured(synthesizer, quantity, value) for quantity, value in pairs]
 
 
 def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
-    """The candidates, and one weight for all records (SW) at the bound of LW."""
+    """The candidates, and one weight for all records (SW) at the bound of LW, 20 sets each."""
     model = NegativeBinomial("y ~ 1")
-    table = pd.DataFrame({"y": y.astype(np.int64)})
+    session = session_over(model, _table(y), streams, options)
+    mechanisms = candidates(model)
+    bound = mechanisms["LW"].fit(session).fit.bounds.overall
+    mechanisms["SW"] = ScalarWeighted(model, target_bound=bound, accounting=ACCOUNTING)
 
-    def side_by_side(mechanisms: Mapping[str, Any]) -> Comparison:
-        return compare(
-            mechanisms,
-            table,
-            n_synthetic=20,
-            seed=streams.entropy,
-            engine=options["engine"],
-            settings=sampler_of(options),
-            on_not_converged="warn",
-        )
+    def estimated(name: str, sets: Sequence[pd.Series]) -> tuple[Estimates, list[Measured]]:
+        rng = session.streams.generator(f"estimates/{name}")
+        found = outcome_estimates(session.bound, sets, rng)
+        rows = _measured(name, found.statistics, found.estimate)
+        for end in ("lower", "upper"):
+            ends = [f"{statistic} {end}" for statistic in found.statistics]
+            rows += _measured(name, ends, getattr(found, end))
+        return found, rows
 
-    comparison = side_by_side(candidates(model))
-    bound = comparison.table.set_index("mechanism")["lipschitz_bound"]["LW"]
-    scalar = ScalarWeighted(model, target_bound=float(bound), accounting=ACCOUNTING)
-    beside = _rows(side_by_side({"SW": scalar}))
-    return [*_rows(comparison), *(row for row in beside if row.synthesizer == "SW")]
-
-
-def _by_scores(y: FloatArray, epsilon: float, streams: Streams) -> list[Measured]:
-    """Estimands by clipped scores, means over 20 sets."""
-    model, table = NegativeBinomial("y ~ 1"), pd.DataFrame({"y": y.astype(np.int64)})
-    sets = [summaries(drawn) for drawn in score_sets(model, table, epsilon, streams, 20)]
-    means = zip(STATISTICS, np.mean(sets, axis=0), strict=True)
-    return [Measured(SCORES, name, float(mean)) for name, mean in means]
-
-
-def _rows(comparison: Comparison) -> list[Measured]:
-    rows = []
-    for name, release in comparison.releases.items():
-        assert release.fit is not None
-        mu = np.exp(release.fit.draws.flat("beta"))
+    data, rows = estimated(DATA, [session.bound.table["y"]])
+    for name, fit, sets in fits_and_sets(mechanisms, session, 20):
+        mu = np.exp(fit.draws.flat("beta"))
+        found, estimates = estimated(name, sets)
+        apart = (found.lower + found.upper - data.lower - data.upper) / 2
         rows += [
-            Measured(name, BOUND, release.fit.bounds.overall),
-            Measured(name, "efficiency", release.fit.bounds.efficiency),
+            Measured(name, BOUND, fit.bounds.overall),
+            Measured(name, "efficiency", fit.bounds.efficiency),
             Measured(name, _MU, float(mu.mean())),
             Measured(name, _DEVIATION, float(mu.std())),
+            *estimates,
+            *_measured(name, [f"{statistic} {_LESS}" for statistic in found.statistics], apart),
         ]
-    estimates = comparison.estimates
-    data = estimates[estimates["source"] == DATA].set_index("statistic")
-    for _, row in estimates.iterrows():
-        name, statistic = row["source"], row["statistic"]
-        for end in ("estimate", "lower", "upper"):
-            quantity = statistic if end == "estimate" else f"{statistic} {end}"
-            rows.append(Measured(name, quantity, float(row[end])))
-        if name != DATA:
-            real = data.loc[statistic]
-            apart = (row["lower"] + row["upper"] - real["lower"] - real["upper"]) / 2
-            rows.append(Measured(name, f"{statistic} {_LESS}", float(apart)))
     return rows
 
 
@@ -507,7 +476,7 @@ STUDY_C = Study(
     name="C",
     title="Re-weighting on over-dispersed counts",
     source="[V25] sec. 2",
-    settings=(_ONE,),
+    settings=("one database",),
     measure=measure_c,
     quick=Size(replicates=6),
     paper=Size(replicates=20),

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
-from pyhybrid.measures.estimates import STATISTICS, summaries
+from pyhybrid.measures.estimates import summaries
 from pyhybrid.mechanisms import (
     CountWeighted,
     GivenWeights,
@@ -30,7 +29,6 @@ from pyhybrid.mechanisms import (
 from pyhybrid.models import MixtureRegression
 from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.weights import count_weights
-from pyhybrid.studies.comparing.curve import sets_without_charge
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
@@ -40,10 +38,12 @@ from pyhybrid.studies.study import (
     Size,
     Study,
     claim,
+    fits_and_sets,
     in_each_setting,
     listed,
     mean_of,
     means_of,
+    read_columns,
     session_over,
     together,
 )
@@ -52,15 +52,17 @@ CE_FORMULA = (
     "FINCBTAX ~ SEX + age + I(age**2) + EDUCA + REGION + BLS_URBN + MARITAL + CUTENURE"
     " + FAM_SIZE + NO_EARNR + spending"
 )
+_CE_FILE = "the February CE file, or an interview file as fmli171"
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
-_INTERVIEWED = {
-    "SEX": "SEX_REF", "EDUCA": "EDUC_REF", "REGION": "REGION", "BLS_URBN": "BLS_URBN",
-    "MARITAL": "MARITAL1", "urban_type": "POPSIZE", "CBSA": "SMSASTAT",
+_NAMES = (*_CODES, "SEX", "AGE", "FAM_SIZE", "NO_EARNR", "TOTEXPCQ", "FINCBTAX")
+_OF_INTERVIEWS = {  # the same columns of the quarterly interview files
+    "SEX": "SEX_REF", "AGE": "AGE_REF", "EDUCA": "EDUC_REF", "MARITAL": "MARITAL1",
+    "FINCBTAX": "FINCBTXM",
 }  # fmt: skip
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
 _NORMAL, _MIXTURE = "one normal component", "mixture"
 _RHAT = "worst R-hat"
-_OFF, _SETS = {"mean": "mean off, %", "q90": "q90 off, %"}, 20
+_OFF = {"mean": "mean off, %", "q90": "q90 off, %"}
 _LARGEST_RHAT = 1.05
 _COUNTS = "CW (0.7, 0), balls around income"
 _LOG_COUNTS = "CW (0.7, 0), balls around log income"
@@ -75,27 +77,17 @@ PUBLISHED_BOUNDS = {
 
 
 def ce_incomes(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Positive incomes of the February CE file, with predictors of order 1 by fixed constants, or
-    of an interview file of 2017 (fmli171), with the categories of [S22] table 1 that it has."""
-    try:
-        table = pd.read_csv(path, low_memory=False)
-        income = table["FINCBTXM" if "FINCBTXM" in table else "FINCBTAX"].rename("FINCBTAX")
-        table = table.assign(FINCBTAX=pd.to_numeric(income, errors="coerce"))
-        table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
-        return _of_interviews(table) if "AGE_REF" in table else _of_february(table)
-    except (OSError, ValueError, KeyError) as error:
-        raise InvalidInput(
-            f"data {path} must be the February CE file, or an interview file as fmli171: {error}"
-        ) from None
-
-
-def _of_february(table: pd.DataFrame) -> pd.DataFrame:
-    codes = {name: table[name].fillna(0).astype(int).astype(str) for name in _CODES}
+    """Positive incomes of the February CE file, or of an interview file of 2017 (fmli171), with
+    predictors of order 1 by fixed constants."""
+    names = {name: (_OF_INTERVIEWS.get(name, name), name) for name in _NAMES}
+    table = read_columns(path, names, _CE_FILE)
+    table["FINCBTAX"] = pd.to_numeric(table["FINCBTAX"], errors="coerce")
+    table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
     incomes: pd.DataFrame = pd.DataFrame(
         {
             "FINCBTAX": table["FINCBTAX"],
             "SEX": table["SEX"],
-            **codes,
+            **{name: table[name].fillna(0).astype(int).astype(str) for name in _CODES},
             "age": (table["AGE"] - 50) / 20,
             "FAM_SIZE": table["FAM_SIZE"] - 2.0,
             "NO_EARNR": table["NO_EARNR"] - 1.0,
@@ -103,25 +95,6 @@ def _of_february(table: pd.DataFrame) -> pd.DataFrame:
         }
     )
     return incomes
-
-
-def _of_interviews(table: pd.DataFrame) -> pd.DataFrame:
-    """Categories of table 1: five of age, eleven of family size, an earner or none."""
-    incomes: pd.DataFrame = table[["FINCBTAX"]].copy()
-    for name, column in _INTERVIEWED.items():
-        if column in table:  # the area is not in every file
-            incomes[name] = table[column].fillna(0).astype(int).astype(str)
-    ages = pd.cut(table["AGE_REF"], [0, 24, 34, 44, 64, np.inf], labels=[*"12345"])
-    incomes["age_group"] = ages.astype(str)
-    incomes["FAM_SIZE"] = table["FAM_SIZE"].clip(upper=11).astype(int).astype(str)
-    incomes["earner"] = (table["NO_EARNR"] > 0).astype(int).astype(str)
-    return incomes
-
-
-def _formula_of(incomes: pd.DataFrame) -> str:
-    if "age" in incomes:
-        return CE_FORMULA
-    return f"FINCBTAX ~ {' + '.join(incomes.columns.drop('FINCBTAX'))}"
 
 
 def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -145,14 +118,13 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Bounds of Unweighted, of LW at each pair, of one weight for all (the bound of LW (0.7, 0)
     over the unweighted one), and of CW, with balls of a fifth of the income, and of its
-    logarithm."""
+    logarithm; how far mean and 90th percentile of 20 sets are off, %, with its error."""
     rng, n = streams.generator("data"), int(options["records"])
     path = options.get("data")
     if path is None:
         table, formula = simulated_incomes(rng, n or 6208), _FORMULA
     else:
-        table = ce_incomes(path)
-        formula = _formula_of(table)
+        table, formula = ce_incomes(path), CE_FORMULA
         if n:
             table = table.iloc[rng.choice(len(table), min(n, len(table)), replace=False)]
             table = table.reset_index(drop=True)
@@ -176,28 +148,18 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         bound = vector.fit(session).fit.bounds.overall
         mechanisms[_label(scale, shift)] = vector
         mechanisms[_scalar(scale, shift)] = ScalarWeighted(model, target_bound=bound, **counted)
-    rows = []
-    for name, mechanism in mechanisms.items():
-        fit = mechanism.fit(session).fit
+    rows, real = [], summaries(table["FINCBTAX"], statistics=[*_OFF])
+    for name, fit, sets in fits_and_sets(mechanisms, session, 20):
         assert fit.diagnostics is not None  # these models have no grid
         rows += [
             Measured(name, BOUND, fit.bounds.overall),
             Measured(name, _RHAT, fit.diagnostics.max_rhat),
         ]
-        sets = sets_without_charge(session, mechanism, fit, _SETS)
-        rows += _errors(name, table["FINCBTAX"], [drawn["FINCBTAX"] for drawn in sets])
-    return rows
-
-
-def _errors(name: str, data: pd.Series, sets: Sequence[pd.Series]) -> list[Measured]:
-    """How far the mean over the sets of mean and 90th percentile is off, %, and its error."""
-    real, rows = summaries([data.to_numpy()]), []
-    off = 100 * (np.array([summaries([one.to_numpy()]) for one in sets]) / real - 1)
-    for k, statistic in enumerate(STATISTICS):
-        if statistic in _OFF:
-            error = off[:, k].std(ddof=1) / len(sets) ** 0.5
-            rows.append(Measured(name, _OFF[statistic], float(off[:, k].mean())))
-            rows.append(Measured(name, f"{_OFF[statistic]}, error", float(error)))
+        off = 100 * (np.array([summaries(one, statistics=[*_OFF]) for one in sets]) / real - 1)
+        for quantity, values in zip(_OFF.values(), off.T, strict=True):
+            error = values.std(ddof=1) / len(sets) ** 0.5
+            rows.append(Measured(name, quantity, float(values.mean())))
+            rows.append(Measured(name, f"{quantity}, error", float(error)))
     return rows
 
 

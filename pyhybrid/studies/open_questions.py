@@ -12,6 +12,7 @@ term as in [C25], and its movement from the reference's center.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.mechanisms import (
     Censored,
     CountWeighted,
@@ -29,6 +29,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import Beta, NegativeBinomial, Poisson
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
 from pyhybrid.studies.study import (
     ACCOUNTING,
@@ -41,13 +42,12 @@ from pyhybrid.studies.study import (
     Measured,
     Size,
     Study,
+    fits_and_sets,
     in_each_setting,
     mean_of,
     nearer,
-    one_set,
     records_at_cap,
     row_of,
-    rows_of_sets,
     sampler_of,
     score_sets,
     session_over,
@@ -59,6 +59,7 @@ _MET = "% of records at the cap"
 # --- K: other weights within the censoring --------------------------------------------------------
 
 _BETA, _COUNTS = "Beta(0.5, 3), n = 2000, epsilon 4", "Poisson(100), n = 1000, epsilon 7"
+_EPSILON_OF = {_BETA: 4, _COUNTS: 7}
 _RANGE = {_BETA: (0, 1), _COUNTS: (40, 160)}  # of the histogram
 _RADIUS = {_BETA: (0.05, "absolute"), _COUNTS: (0.1, "relative")}
 _UNWEIGHTED, _LIPSCHITZ, _COUNT = "Censor_uw", "Censor_w", "Censor_cw"
@@ -67,36 +68,26 @@ _HISTOGRAM = "PH"
 
 def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
     """The three censored mechanisms at the setting's epsilon."""
-    epsilon = float(setting.rpartition(" ")[2])
+    published: Any = strict_mechanisms(model, _EPSILON_OF[setting])
     radius, kind = _RADIUS[setting]
-    published = strict_mechanisms(model, epsilon)
-    censored: Any = published[_UNWEIGHTED]
     counted = CountWeighted(model, radius=radius, kind=kind, accounting=ACCOUNTING)
-    how: Any = {"epsilon": epsilon, "accounting": ACCOUNTING, "sampling": censored.sampling}
-    return {
-        **{name: published[name] for name in (_UNWEIGHTED, _LIPSCHITZ)},
-        _COUNT: Censored(model, inner=counted, check_modes=False, **how),
-    }
+    of_paper = {name: published[name] for name in (_UNWEIGHTED, _LIPSCHITZ)}
+    return {**of_paper, _COUNT: replace(published[_UNWEIGHTED], inner=counted)}
 
 
 def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Records at the cap, bounds and utility of one synthetic set."""
     rng, model = streams.generator("data"), Beta("y ~ 1") if setting == _BETA else Poisson("y ~ 1")
     table = beta_database(rng) if setting == _BETA else pd.DataFrame({"y": rng.poisson(100, 1000)})
-    session = session_over(model, table, streams, options)
-
-    def of_fit(name: str, fit: PosteriorFit) -> list[Measured]:
+    session, y = session_over(model, table, streams, options), table["y"]
+    rows = utility_rows(DATA, y, y)
+    for name, fit, (drawn,) in fits_and_sets(_inside(setting, model), session):
         met = 100 * records_at_cap(fit) / len(table)
-        return [Measured(name, BOUND, fit.bounds.overall), Measured(name, _MET, met)]
-
-    rows = rows_of_sets(_inside(setting, model), session, table["y"], of_fit)
-    epsilon = float(setting.rpartition(" ")[2])
-    histogram = histogram_draws(
-        table["y"], epsilon, streams.generator(_HISTOGRAM), *_RANGE[setting]
-    )
-    rows += utility_rows(_HISTOGRAM, table["y"], histogram)
-    rows += utility_rows(SCORES, table["y"], *score_sets(model, table, epsilon, streams))
-    return rows
+        rows += [Measured(name, BOUND, fit.bounds.overall), Measured(name, _MET, met)]
+        rows += utility_rows(name, y, drawn)
+    epsilon, rng = _EPSILON_OF[setting], streams.generator(_HISTOGRAM)
+    rows += utility_rows(_HISTOGRAM, y, histogram_draws(y, epsilon, rng, *_RANGE[setting]))
+    return rows + utility_rows(SCORES, y, *score_sets(model, table, epsilon, streams))
 
 
 def _nearer(better: str, worse: str, setting: str) -> Callable[[pd.DataFrame], Found]:
@@ -182,15 +173,13 @@ def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         mechanisms[name] = Censored(calibration=calibration, sampling="chains", check_modes=False)
     mechanisms[_LOCAL] = LipschitzWeighted(model, accounting=ACCOUNTING)
     mechanisms["Unweighted"] = Unweighted(model, accounting=ACCOUNTING)
-    session = session_over(model, table, streams, options)
-    real, rows = float(table["y"].mean()), utility_rows("data", table["y"], table["y"])
-    for name, mechanism in mechanisms.items():
-        fit = mechanism.fit(session).fit
+    session, y = session_over(model, table, streams, options), table["y"]
+    rows = utility_rows(DATA, y, y)
+    for name, fit, (drawn,) in fits_and_sets(mechanisms, session):
         if fit.censored is not None:
             rows.append(Measured(name, _MET, 100 * float(fit.censored.mean())))
-        drawn = one_set(mechanism, session, fit)["y"]
-        rows += utility_rows(name, table["y"], drawn)
-        rows.append(Measured(name, _OFF, 100 * abs(float(drawn.mean()) / real - 1)))
+        rows += utility_rows(name, y, drawn)
+        rows.append(Measured(name, _OFF, 100 * abs(float(drawn.mean() / y.mean()) - 1)))
     return rows
 
 

@@ -45,7 +45,7 @@ from pyhybrid.masking import (
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
-from pyhybrid.studies.study import Measured, Size, Study, published_in
+from pyhybrid.studies.study import Measured, Size, Study, published_in, read_columns
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]
@@ -70,26 +70,15 @@ _NAMED, _ON_MEAN = "% named, {} years", "% named on the sets' mean, {} years"
 def pseudo_registry(path: str | os.PathLike[str]) -> pd.DataFrame:
     """The pseudo registry, with `Age` in standard deviations; refuses what is no such file."""
     columns = ["Age_raw", *_TERMS[1:], _WORK, _START, _ONSET]
-    try:
-        table = pd.read_csv(path)
-        lacks = [name for name in columns if name not in table]
-        numbers: pd.DataFrame = table.reindex(columns=columns).astype(float)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"data {path} must be {FILE}: {str(error).splitlines()[0]}") from None
-    coded = numbers.drop(columns=["Age_raw", *_CLINICAL[2:]])
-    strange = [name for name in coded if not set(coded[name].dropna()) <= {0, 1}]
-    reasons = [
-        (lacks, f"it lacks {', '.join(lacks)}"),
-        (len(numbers) != _RECORDS, f"it has {len(numbers)} records, not {_RECORDS}"),
-        (strange, f"{', '.join(strange)} must be 0, 1 or missing"),
-        (not numbers.std().between(0, np.inf, "neither").all(), "numbers must be finite and vary"),
-        (numbers[["Age_raw", _WORK]].isna().any(axis=None),
-         "ages and work disability must be complete"),
-        (not numbers[list(_KEYS[1:])].isna().any(axis=None), "a key must miss values"),
-    ]  # fmt: skip
-    reason = next((reason for fails, reason in reasons if fails), "")
-    if reason:
-        raise InvalidInput(f"data {path} must be {FILE}: {reason}")
+    table = read_columns(path, {name: (name,) for name in columns}, FILE)
+    numbers: pd.DataFrame = table.apply(pd.to_numeric, errors="coerce")
+    codes, complete = numbers.drop(columns=["Age_raw", *_CLINICAL[2:]]), ["Age_raw", _WORK]
+    if len(numbers) != _RECORDS or numbers[complete].isna().any(axis=None):
+        raise InvalidInput(
+            f"data {path} must be {FILE}: ages and work disability of {_RECORDS} records"
+        )
+    if not codes.isin([0, 1, np.nan]).all(axis=None):
+        raise InvalidInput(f"data {path} must be {FILE}: codes are 0, 1 or missing")
     age = numbers["Age_raw"]
     numbers["Age"] = (age - age.mean()) / age.std()
     return numbers
@@ -155,7 +144,7 @@ def _masked(
 def _completed(fit: MaskedFit, data: pd.DataFrame) -> list[pd.DataFrame]:
     """The data with what the sampler imputed, draw by draw."""
     columns = (*fit.bound.keys, *fit.bound.incomplete)
-    draws = [fit.model.completed(state) for state in fit.chains.states]
+    draws = [fit.model.completed(state) for state in fit.states]
     imputed = ({c.name: c.decoded(draw[c.name]) for c in columns} for draw in draws)
     return [data.fillna(pd.DataFrame(values)) for values in imputed]
 

@@ -11,13 +11,12 @@ The reproduction table sets results beside published numbers.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -33,7 +32,7 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.engines import resolve_engine
 from pyhybrid.releases.words import environment
-from pyhybrid.running.files import file_aside, lock, whole_only, write_files
+from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
 from pyhybrid.studies.study import (
     FEWEST,
@@ -46,8 +45,6 @@ from pyhybrid.studies.study import (
     summarize,
 )
 
-_FORMAT = 1
-_SIZES = ("quick", "paper")
 _COLUMNS = ["setting", "replicate", *Measured._fields]
 VERDICTS = ("agrees", "differs, with experiment", "differs, unexplained", "no evidence")
 
@@ -134,12 +131,14 @@ def run_study(
         For zero replicates, an unknown size, data that the study does not take, needs or cannot
         read, or a folder of another study, size, seed or version.
     SaveFailed
-        If the folder cannot be written, or another run is using it.
+        If the folder cannot be written.
     """
     if not isinstance(size, Size):
-        size = {"quick": study.quick, "paper": study.paper}[check_choice(size, "size", _SIZES)]
-    hashed = _data_hash(study, data)
-    options = {**size.options, "engine": resolve_engine(engine).name, **hashed}
+        known = {"quick": study.quick, "paper": study.paper}
+        size = known[check_choice(size, "size", known)]
+    options = {
+        **size.options, "engine": resolve_engine(engine).name, **_data_hash(study, data)
+    }  # fmt: skip
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
     streams(seed)
@@ -155,33 +154,29 @@ def run_study(
         for replicate in range(count)
     ]  # fmt: skip
     header = {
-        "format": _FORMAT,
         "pyhybrid": pyhybrid.__version__,
         "study": study.name,
         "settings": list(settings),
         "options": options,
         "seed": seed,
     }
-    with _claimed(folder, header):
-        if data is not None:
-            folder.chmod(0o700)
-        failed = _run_missing(tasks, folder, workers, progress)
-        rows = _collected([folder / "parts" / task.file_name for task in tasks])
-        write_files({folder / "failed.json": _json(failed)}, private=True)
-        _write_parquet(rows, folder / "results.parquet")
+    _begin(folder, header)
+    if data is not None:
+        folder.chmod(0o700)
+    failed = _run_missing(tasks, folder, workers, progress)
+    rows = _collected([folder / "parts" / task.file_name for task in tasks])
+    write_files({folder / "failed.json": _json(failed)}, private=True)
+    _write_parquet(rows, folder / "results.parquet")
     return StudyResult(study=study.name, rows=rows, failed=failed, header=header)
 
 
 def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     """Read what a run has finished so far, also one that was interrupted, or of another version of
-    pyhybrid; InvalidInput if the folder holds no study, or one of another format."""
+    pyhybrid; InvalidInput if the folder holds no study."""
     root = Path(folder)
-    header = _read_header(root)
-    if header is None:
-        raise InvalidInput(f"{folder} must hold results of `pyhybrid study run`: it does not")
-    _check_same(root, header, {"format": _FORMAT})
     failed = root / "failed.json"
     with whole_only(folder, "study"):
+        header = _read_header(root)
         rows = _collected(sorted((root / "parts").glob("*.parquet")))
         if rows.empty:
             raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
@@ -250,59 +245,38 @@ def _collected(paths: Iterable[Path]) -> pd.DataFrame:
     for path in paths:
         try:
             parts += [pd.read_parquet(path)] if path.exists() else []
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError):
             raise InvalidInput(
-                f"{path} must be a part of a study: {str(error).splitlines()[0]}; remove it and "
-                "run again"
+                f"{path} must be a part of a study: remove it and run again"
             ) from None
     rows: pd.DataFrame = pd.concat(parts[1:] or parts, ignore_index=True)
     return rows
 
 
-def _read_header(folder: Path) -> dict[str, Any] | None:
-    try:
-        header = json.loads((folder / "study.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{folder}/study.json cannot be read: {error}") from None
-    if not isinstance(header, dict) or "format" not in header:
-        raise InvalidInput(f"{folder}/study.json must describe a study: it does not")
-    return header
+def _read_header(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "study.json").read_text(encoding="utf-8")))
 
 
-def _check_same(folder: Path, header: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name, value in wanted.items():
-        if header.get(name) != value:
-            raise InvalidInput(
-                f"{folder} holds results of {name} {header.get(name)!r}, not {value!r}: results "
-                "are not mixed; give another folder"
-            )
-
-
-@contextlib.contextmanager
-def _claimed(folder: Path, header: Mapping[str, Any]) -> Iterator[None]:
-    """Begin the folder, or make sure that it belongs to this very study; one run at a time."""
-    left_by_a_killed_start = {folder / "parts", folder / ".lock"}
-    begun = (folder / "study.json").exists()
-    if folder.is_dir() and not begun and set(folder.rglob("*")) - left_by_a_killed_start:
+def _begin(folder: Path, header: Mapping[str, Any]) -> None:
+    """Begin the folder, or make sure that it belongs to this very study."""
+    begun = folder / "study.json"
+    if folder.is_dir() and not begun.exists() and {*folder.iterdir()} - {folder / "parts"}:
         raise InvalidInput(f"{folder} must be new, empty or of this study: it is neither")
     try:
         (folder / "parts").mkdir(parents=True, exist_ok=True)
-        lock_file = open(folder / ".lock", "w")  # noqa: SIM115
     except OSError as error:
         raise SaveFailed(f"{folder} cannot be written: {error}") from None
-    with lock_file:
-        if not lock(lock_file.fileno()):
-            raise SaveFailed(f"{folder} is in use by another run")
+    if not begun.exists():
+        write_files({begun: _json(header)}, private=True)
+        return
+    with whole_only(folder, "study"):
         earlier = _read_header(folder)
-        if earlier is None:
-            write_files({folder / "study.json": _json(header)}, private=True)
-        else:
-            _check_same(folder, earlier, header)
-        for torn in (folder / "parts").glob("*.tmp"):
-            torn.unlink()
-        yield
+    for name, value in header.items():
+        if earlier.get(name) != value:
+            raise InvalidInput(
+                f"{folder} holds results of {name} {earlier.get(name)!r}, not {value!r}: results "
+                "are not mixed; give another folder"
+            )
 
 
 def _write_parquet(table: pd.DataFrame, path: Path) -> None:
@@ -372,7 +346,8 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
     ends = sorted({published.low, published.high})
     threshold = f"{' to '.join(f'{end:.4g}' for end in ends)} ± {reach:.2g}"
     agrees = published.low - reach <= mean <= published.high + reach
-    from_null = abs(published.low - published.null)
+    null = 1.0 if published.quantity.endswith("over the data's") else 0.0
+    from_null = abs(published.low - null)
     vacuous = agrees and published.one_database and 0 < from_null < reach
     return ours, threshold, None if n < FEWEST or vacuous else bool(agrees)
 

@@ -20,7 +20,7 @@ they have the printed quantiles, and the rounding and zeros of such answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise, product
 from typing import Any
@@ -33,7 +33,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting
-from pyhybrid.fitting.session import FitSession, PosteriorFit
+from pyhybrid.fitting.session import FitSession
 from pyhybrid.measures.estimates import STATISTICS
 from pyhybrid.mechanisms import (
     Censored,
@@ -45,6 +45,7 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import Beta, BetaRegression, NegativeBinomial
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.comparing.curve import risk_utility_curve
 from pyhybrid.studies.counts import LARGEST_SALARY, SURVEY, mixture_counts, survey_salaries
 from pyhybrid.studies.study import (
@@ -60,15 +61,14 @@ from pyhybrid.studies.study import (
     Size,
     Study,
     claim,
+    fits_and_sets,
     in_each_setting,
     listed,
     mean_of,
     nearer,
-    one_set,
     published_in,
     records_at_cap,
     row_of,
-    rows_of_sets,
     score_sets,
     session_over,
     together,
@@ -146,23 +146,16 @@ def measure_f(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         scaled = _down_scaled(session, epsilon, scale)
         mechanisms |= {_scaled_label(name, epsilon, scale): one for name, one in scaled.items()}
     mechanisms[_WEIGHTED_SCALED] = LipschitzWeighted(model, scale=0.8, accounting=ACCOUNTING)
-
-    def of_fit(label: str, fit: PosteriorFit) -> list[Measured]:
+    y = data["y"]
+    rows = utility_rows(DATA, y, y)
+    for label, fit, (drawn,) in fits_and_sets(mechanisms, session):
         met = [Measured(label, _MET, records_at_cap(fit))] if " at " in label else []
-        return [Measured(label, BOUND, fit.bounds.overall), *met]
-
-    rows = rows_of_sets(mechanisms, session, data["y"], of_fit)
+        rows += [Measured(label, BOUND, fit.bounds.overall), *met, *utility_rows(label, y, drawn)]
     for epsilon in EPSILONS:
-        drawn = histogram_draws(data["y"], epsilon, streams.generator(f"PH {epsilon}"))
-        rows += utility_rows(f"PH at {epsilon}", data["y"], drawn)
-    return [*rows, *_by_scores(data, streams)]
-
-
-def _by_scores(data: pd.DataFrame, streams: Streams) -> list[Measured]:
-    rows = []
-    for epsilon in EPSILONS:
-        (drawn,) = score_sets(Beta("y ~ 1"), data, epsilon, streams.child(f"at {epsilon}"))
-        rows += utility_rows(f"{SCORES} at {epsilon}", data["y"], drawn)
+        histogram = histogram_draws(y, epsilon, streams.generator(f"PH {epsilon}"))
+        (by_scores,) = score_sets(model, data, epsilon, streams.child(f"at {epsilon}"))
+        rows += utility_rows(f"PH at {epsilon}", y, histogram)
+        rows += utility_rows(f"{SCORES} at {epsilon}", y, by_scores)
     return rows
 
 
@@ -331,21 +324,15 @@ def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float
     clipped = np.clip(terms, -cap, cap)
     values = range(clipped.shape[1])
 
-    def log_posterior(records: Sequence[int]) -> FloatArray:
-        total = clipped[:, list(records)].sum(axis=1)
+    def log_posterior(*records: int) -> FloatArray:
+        total = clipped[:, records].sum(axis=1)
         return np.asarray(total - logsumexp(total))
 
-    pairs = list(product(values, values))
-    kept = {pair: log_posterior(pair) for pair in pairs}
-    removed = max(
-        float(np.abs(kept[first, second] - log_posterior([first])).max()) for first, second in pairs
-    )
-    replaced = max(
-        float(np.abs(kept[first, second] - kept[first, other]).max())
-        for first, second in pairs
-        for other in values
-    )
-    return replaced, removed
+    def loss(a: int, *others: int) -> float:
+        return float(np.abs(log_posterior(a, others[0]) - log_posterior(a, *others[1:])).max())
+
+    removed = max(loss(*pair) for pair in product(values, repeat=2))
+    return max(loss(*triple) for triple in product(values, repeat=3)), removed
 
 
 @claim(
@@ -473,27 +460,24 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         data = data.reset_index(drop=True)
     else:
         data = (simulated_salaries if setting == _SMOOTH else reported_salaries)(rng, n)
-    model = BetaRegression("salary ~ gender + age + weeks")
+    model, y = BetaRegression("salary ~ gender + age + weeks"), data["salary"]
     session = session_over(model, data, streams, options)
-    mechanisms: dict[str, PseudoPosteriorMechanism] = {
-        "Weighted": LipschitzWeighted(model, accounting=ACCOUNTING),
-        **strict_mechanisms(model, 5),
-    }
-    rows = utility_rows("data", data["salary"], data["salary"])
+    weighted = LipschitzWeighted(model, accounting=ACCOUNTING)
+    mechanisms: Mechanisms = {"Weighted": weighted, **strict_mechanisms(model, 5)}
+    rows = utility_rows(DATA, y, y)
     real = {row.quantity: row.value for row in rows}
-    sets = {"PH": histogram_draws(data["salary"], 5, streams.generator("PH"))}
+    sets = {"PH": histogram_draws(y, 5, streams.generator("PH"))}
     (sets[SCORES],) = score_sets(model, data, 5, streams)
-    for name, mechanism in mechanisms.items():
-        fit = mechanism.fit(session).fit
+    for name, fit, (drawn,) in fits_and_sets(mechanisms, session):
         rows.append(Measured(name, BOUND, fit.bounds.overall))
-        sets[name] = one_set(mechanism, session, fit)["salary"]
+        sets[name] = drawn
     for name, values in sets.items():
-        of_set = utility_rows(name, data["salary"], values)
+        of_set = utility_rows(name, y, values)
+        estimands = [row for row in of_set if row.quantity in STATISTICS]
         rows += of_set
         rows += [
-            Measured(name, f"{row.quantity} {_RATIO}", row.value / real[row.quantity])
-            for row in of_set
-            if row.quantity in STATISTICS
+            Measured(name, f"{of.quantity} {_RATIO}", of.value / real[of.quantity])
+            for of in estimands
         ]
     return rows
 

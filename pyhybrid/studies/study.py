@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
@@ -70,11 +71,6 @@ class Published:
     one_database: bool = False
     note: str = ""
     experiment: str = ""
-
-    @property
-    def null(self) -> float:
-        """The number that tells of no difference."""
-        return 1.0 if self.quantity.endswith("over the data's") else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +136,23 @@ class Study:
     needs_data: str = ""  # the file that it cannot be run without, and where it is
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
+
+
+def read_columns(
+    path: str | os.PathLike[str], names: Mapping[str, Sequence[str]], what: str
+) -> pd.DataFrame:
+    """Columns of a CSV file, each under its name here, from the first of its names in files. A file
+    that cannot be read, or lacks a column, is refused with `what` it must be."""
+    try:
+        table = pd.read_csv(path, low_memory=False)
+        there = {name: [c for c in in_files if c in table] for name, in_files in names.items()}
+        lacks = [name for name, columns in there.items() if not columns]
+        if lacks:
+            raise ValueError(f"it lacks {', '.join(lacks)}")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"data {path} must be {what}: {str(error).splitlines()[0]}") from None
+    columns: pd.DataFrame = pd.DataFrame({name: table[c[0]] for name, c in there.items()})
+    return columns
 
 
 def row_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> pd.Series:
@@ -277,27 +290,15 @@ def session_over(
     )
 
 
-def one_set(
-    mechanism: PseudoPosteriorMechanism, session: FitSession, fit: PosteriorFit
-) -> pd.DataFrame:
-    """The synthesized columns of one set from one draw of `fit`, as a release has them."""
-    assert fit.exact is None
-    return sets_without_charge(session, mechanism, fit, 1)[0]
-
-
-def rows_of_sets(
-    mechanisms: Mapping[str, PseudoPosteriorMechanism],
-    session: FitSession,
-    data: pd.Series,
-    of_fit: Callable[[str, PosteriorFit], list[Measured]],
-) -> list[Measured]:
-    """Utility of the data and of one set by each mechanism, after numbers of its fit."""
-    rows = utility_rows(DATA, data, data)
+def fits_and_sets(
+    mechanisms: Mapping[str, PseudoPosteriorMechanism], session: FitSession, n_sets: int = 1
+) -> Iterator[tuple[str, PosteriorFit, list[pd.Series]]]:
+    """The fit of each mechanism, and the outcome in sets as a release of it has them."""
+    outcome = session.bound.synthesized[0]
     for name, mechanism in mechanisms.items():
         fit = mechanism.fit(session).fit
-        drawn = one_set(mechanism, session, fit)[data.name]
-        rows += [*of_fit(name, fit), *utility_rows(name, data, drawn)]
-    return rows
+        sets = sets_without_charge(session, mechanism, fit, n_sets)
+        yield name, fit, [table[outcome] for table in sets]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,10 +1,9 @@
-"""Cross-language validation on this machine: array functions, log-likelihoods, posteriors.
+"""Cross-language validation on this machine: designs, log-likelihoods, weights, posteriors.
 
 ====================== ===============================================================
 part                   what is held against what
 ====================== ===============================================================
 table                  outcome and design matrix: formulaic against R's model.matrix
-array functions        Python's against R's of the same name, on generated input
 same draws             numpy's log-likelihood, bounds and weights against Stan's and R's
 posterior means        of the engines, in Monte Carlo standard errors
 published programs     the papers' text by each engine against ours: `validate_published`
@@ -42,7 +41,6 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.models import Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
-from pyhybrid.validation.arrays import array_rows
 from pyhybrid.validation.comparison import Row, Validation
 from pyhybrid.validation.posterior import (
     generated_table,
@@ -127,7 +125,7 @@ def validate(
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()
-    rows = [*table_rows(bound), *array_rows(source.generator("array functions"))]
+    rows = [*table_rows(bound)]
     draws, sides = list[Draws](), list[Side]()
     data_of_stan = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
     for runner in engines:  # writes its log_lik once, for a few draws
@@ -168,7 +166,6 @@ def validate_published(
     quick: bool = False,
     seed: int = 1,
     records: int = 80,
-    income: str | None = None,
     settings: SamplerSettings | None = None,
     progress: FitProgress | None = None,
 ) -> Validation:
@@ -184,8 +181,6 @@ def validate_published(
         published programs, if omitted.
     records : int, default 80
         Size of the part of each study's data. Published programs take seconds per hundred.
-    income : path, optional
-        The February CE file, for the mixture; simulated incomes if omitted.
 
     Returns
     -------
@@ -195,19 +190,15 @@ def validate_published(
     check_choice(engine, "engine", _ENGINES)
     check_count(records, "records", at_least=20)
     source = streams(seed)
-    cases = study_cases(source.generator("data of studies"), income, records)
+    cases = study_cases(source.generator("data of studies"), records)
     if program is not None:
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
     engines, left_out = _engines(engine, quick=quick, against_r=False)
     rows, sides = published_rows(cases, engines, source, settings, progress)
-    said = {
-        "table": "the studies' data, " + ("simulated incomes" if income is None else "CE file"),
-        "records": str(records),
-    }
+    said = {"table": "the studies' data, simulated incomes", "records": str(records)}
     return _result(
-        rows, _draws_of(sides), said, settings or SETTINGS, source,
-        own_data=income is not None, left_out=left_out,
+        rows, _draws_of(sides), said, settings or SETTINGS, source, left_out=left_out
     )  # fmt: skip
 
 

@@ -35,8 +35,6 @@ _FLOOR = 1e-3  # numbers below it are results of differences from 1: their error
 _ABOUT = {
     "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does; "
     "columns in any order.",
-    "array functions": "Functions of the same name of both packages, independent implementations, "
-    "on generated input.",
     "same draws": "At the same parameter values: numpy's log-likelihood and Python's functions, "
     "and the log_lik that the Stan program wrote, and R's functions.",
     "posterior means": "Of two engines, each from its own draws; f is the log-likelihood of a "

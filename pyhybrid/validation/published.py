@@ -42,7 +42,7 @@ from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, weights_from_lipschitz
 from pyhybrid.rbridge import call_r
 from pyhybrid.running.tasks import named_progress
-from pyhybrid.studies.income import ce_incomes, simulated_incomes
+from pyhybrid.studies.income import simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
 from pyhybrid.validation.comparison import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
 from pyhybrid.validation.posterior import ingredients, log_lik_tolerance, scalar_rows
@@ -62,25 +62,22 @@ _SCRIPT_SETTINGS: tuple[dict[str, Any], ...] = (
 
 
 def study_cases(
-    rng: np.random.Generator, income: str | None = None, records: int = RECORDS
+    rng: np.random.Generator, records: int = RECORDS
 ) -> dict[str, tuple[Any, pd.DataFrame]]:
     """The default model of each published program, and part of a study's data: RAND visits (D),
-    Beta(0.5, 3) (F), simulated salaries (G), incomes (E) of the CE file at `income`, or
-    simulated."""
+    Beta(0.5, 3) (F), simulated salaries (G) and incomes (E)."""
     from statsmodels.datasets import randhie
 
     visits = randhie.load_pandas().data
     visits = visits.iloc[rng.choice(len(visits), records, replace=False)].reset_index(drop=True)
-    incomes = simulated_incomes(rng, records) if income is None else ce_incomes(income)
-    if len(incomes) > records:
-        incomes = incomes.iloc[rng.choice(len(incomes), records, replace=False)]
+    incomes = simulated_incomes(rng, records)
     mixture = MixtureRegression("FINCBTAX ~ SEX", n_components=2, transform="log", unit=10_000)
     return {
         "poisson": (Poisson("mdvis ~ lncoins"), visits),
         "negative_binomial": (NegativeBinomial("mdvis ~ lncoins"), visits),
         "beta": (Beta("y ~ 1"), beta_database(rng, records)),
         "beta_regression": (BetaRegression("salary ~ gender"), simulated_salaries(rng, records)),
-        "normal_mixture": (mixture, incomes.reset_index(drop=True)),
+        "normal_mixture": (mixture, incomes),
     }
 
 

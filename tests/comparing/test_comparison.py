@@ -10,7 +10,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.comparing import build_mechanisms
-from pyhybrid.measures.estimates import STATISTICS, estimates, summaries
+from pyhybrid.measures.estimates import STATISTICS, summaries
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.studies.comparing.comparison import NOT_COVERED, Comparison, compare
 from tests.fits import fit_options
@@ -74,27 +74,8 @@ def test_the_table_holds_the_numbers_of_the_releases(found: Comparison) -> None:
         steps = release.reweighted.steps if release.reweighted else ()
         assert row["refits"] == len(steps)
         sets = [each["visits"].to_numpy() for each in release.synthetic]
-        np.testing.assert_allclose(row[list(STATISTICS)].astype(float), summaries(sets))
-
-
-def test_the_tidy_estimates_agree_with_the_table(found: Comparison, table: pd.DataFrame) -> None:
-    tidy = found.estimates
-    assert list(tidy.columns) == ["statistic", "source", "estimate", "lower", "upper"]
-    assert len(tidy) == len(STATISTICS) * (1 + len(CANDIDATES))
-    wide = found.table.set_index("mechanism")
-    for row in tidy.itertuples():
-        if row.source == "data":
-            own = estimates(table["visits"], statistics=[row.statistic], rng=1)
-            assert row.estimate == own.estimate[0]
-        else:
-            assert row.estimate == wide.loc[row.source, row.statistic]
-            assert row.lower == wide.loc[row.source, f"{row.statistic}_lower"]
-            assert row.upper == wide.loc[row.source, f"{row.statistic}_upper"]
-        assert row.lower <= row.estimate <= row.upper
-
-
-def test_the_representation_shows_no_data(found: Comparison) -> None:
-    assert repr(found) == "<Comparison of plain, LW, LW_final, CW, half on 'visits'>"
+        estimated = found.estimates.set_index(["source", "statistic"])["estimate"][row["mechanism"]]
+        np.testing.assert_allclose(estimated[list(STATISTICS)], summaries(sets))
 
 
 def test_unlike_kinds_are_told_apart(table: pd.DataFrame) -> None:
@@ -128,11 +109,6 @@ def test_one_that_is_refused_does_not_stop_the_others(table: pd.DataFrame) -> No
 ])  # fmt: skip
 def test_candidates_that_are_none(mechanisms: Any, message: str, table: pd.DataFrame) -> None:
     refuses(message, compare, mechanisms, table)
-
-
-@pytest.mark.parametrize(("m", "drawn"), [(0, None), (3, 2), (1.5, None)])
-def test_numbers_of_sets_that_are_none(m: Any, drawn: Any, table: pd.DataFrame) -> None:
-    refuses("n_synthetic", compare, CANDIDATES, table, n_synthetic=m, n_draws_released=drawn)
 
 
 def test_default_candidates_are_the_papers() -> None:

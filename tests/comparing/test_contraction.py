@@ -8,7 +8,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.reports.figures import figure_png, plot_contraction
 from pyhybrid.studies.comparing.contraction import Contraction
 from tests.refusals import refuses
 
@@ -79,13 +78,6 @@ def test_rate_and_shares_of_a_known_table() -> None:
     assert (table[["delta at 1.05", "delta at 1.1"]] == 0).all(axis=None)
     np.testing.assert_allclose(table["reduced / sqrt n"], [5, 10, 20])
     np.testing.assert_allclose(table["removed / sqrt n"], [2.5, 5, 10])
-
-
-def test_the_figure_has_each_database_and_is_repeatable() -> None:
-    figures = [plot_contraction(_known()) for _ in range(2)]
-    assert figure_png(figures[0]) == figure_png(figures[1])
-    points = [line for line in figures[0].axes[0].lines if line.get_linestyle() == "None"]
-    assert [len(line.get_xdata()) for line in points] == [5, 5, 5]
 
 
 @pytest.mark.parametrize("sizes", [(400,), (1, 400), (100, 401), (100, 100)])

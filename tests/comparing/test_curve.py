@@ -63,19 +63,6 @@ def test_the_search_reaches_the_bound_whatever_its_power(wanted: float, power: f
 
 
 @pytest.mark.long
-def test_points_are_those_of_the_mechanism(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
-    release = ph.LipschitzWeighted(MODEL, scale=0.6, shift=-0.1).release(table, **OPTIONS)
-    row = found.table.iloc[-2]
-    assert row["lipschitz_bound"] == release.confidential.lipschitz_bound
-    assert row["mean_weight"] == release.confidential.alpha.mean()
-    assert row["epsilon"] == ph.arrays.epsilon_of_bound(row["lipschitz_bound"])
-    unweighted = ph.Unweighted(MODEL).release(table, **OPTIONS)
-    first = found.table.iloc[0]
-    assert first["lipschitz_bound"] == unweighted.confidential.lipschitz_bound
-    assert np.isnan(first["scale"])
-
-
-@pytest.mark.long
 def test_utilities_are_means_over_the_sets(found: RiskUtilityCurve, table: pd.DataFrame) -> None:
     """Recomputed from the sets of the same weights: they share their random stream."""
     alpha = np.full(300, found.table.iloc[-1]["mean_weight"])

@@ -2,7 +2,6 @@
 
 import itertools
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -74,25 +73,6 @@ def test_the_barycenter_averages_quantile_functions() -> None:
     assert (np.abs(found.upper - center.upper) < 0.3 * spread).all()
 
 
-def covered(n: int, **options: Any) -> np.ndarray:
-    """Share of intervals, of `n` samples of 100 normals, that hold the true 0."""
-    rng, hits = np.random.default_rng(9), 0.0
-    for _ in range(n):
-        found = estimates(rng.normal(size=100), n_resamples=400, rng=rng, **options)
-        hits = hits + ((found.lower <= 0) & (found.upper >= 0))
-    return np.asarray(hits / n)
-
-
-def test_intervals_cover_at_their_level() -> None:
-    """400 normal samples: coverage of the true mean and median within 5 standard errors, plus
-    what percentile intervals are known to lose at n = 100 (about 1 %)."""
-    share = covered(400, statistics=["mean", "median"])
-    assert (np.abs(share - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 400) + 0.01).all()
-    # The control: half the level covers visibly less.
-    share = covered(200, statistics=["mean"], level=0.6)
-    assert share[0] < 0.95 - 5 * np.sqrt(0.95 * 0.05 / 200)
-
-
 def test_a_million_counts_need_little_memory() -> None:
     y = np.random.default_rng(1).negative_binomial(20, 20 / 120, 10**6)
     tracemalloc.start()
@@ -116,15 +96,10 @@ def test_ecdf_distances_against_brute_force(data: list[int], synthetic: list[int
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"values": [1.0, np.nan]}, "element 1 is not"),
     ({"values": [[1.0, 2.0], [np.inf, 1.0]]}, "set 2 must be finite: element 0"),
-    ({"values": []}, "n >= 1"), ({"values": [[1.0], []]}, "set 2 must be a vector"),
-    ({"values": np.ones((2, 2))}, r"shape \(n,\)"), ({"values": ["a"]}, "numeric"),
     ({"values": [1.0], "statistics": ["mode"]}, "mean, median, or q"),
-    ({"values": [1.0], "statistics": ["q0"]}, "mean, median, or q"),
-    ({"values": [1.0], "statistics": ["qx"]}, "mean, median, or q"),
     ({"values": [1.0], "statistics": ["q100"]}, "mean, median, or q"),
     ({"values": [1.0], "n_resamples": 99}, "n_resamples must be a whole number >= 100"),
     ({"values": [1.0], "level": 1.0}, r"level must lie in \(0, 1\)"),
-    ({"values": [1.0], "level": 0.0}, r"level must lie in \(0, 1\)"),
 ])  # fmt: skip
 def test_bad_arguments(arguments: dict, message: str) -> None:
     values = arguments.pop("values")

@@ -135,18 +135,13 @@ def bad(real: pd.DataFrame, **changed: Any) -> None:
 @pytest.mark.parametrize(("changed", "message"), [
     ({"keys": ["income"]}, "key 'income' must be in the data"),
     ({"keys": []}, "keys must be a sequence of column names"),
-    ({"keys": "age"}, "keys must be a sequence of column names"),
     ({"keys": ["age", "age"]}, "keys must name each column once"),
     ({"radius": {"sex": 1}}, "key 'sex' must hold numbers to have a radius"),
     ({"radius": {"income": 1}}, "radius must name keys: 'income'"),
     ({"radius": -1}, "radius of 'age' must be >= 0: found -1"),
-    ({"radius": float("nan")}, "radius of 'age' must be a finite number"),
-    ({"keys": ["sex"], "radius": 1}, "all keys are categorical"),
     ({"radius": 1, "kind": "both"}, "kind of 'age' must be one of absolute, relative"),
     ({"kind": {"income": "relative"}}, "kind must name keys: 'income'"),
-    ({"rows_correspond": 1}, "rows_correspond must be True or False"),
     ({"synthetic": []}, "a sequence of at least one"),
-    ({"synthetic": "out"}, "must be a DataFrame or a sequence"),
     ({"synthetic": [None]}, "synthetic set 1 must be a pandas DataFrame"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(real: pd.DataFrame, changed: Any, message: str) -> None:
@@ -180,27 +175,6 @@ def test_attribute_risk_by_hand(real: pd.DataFrame) -> None:
     beside = ph.measures.attribute_risk(data, sets, holdout=others, **given)
     assert beside.holdout == 0.25  # 49 has one of the two men within 1, 300 none
     assert beside.excess == beside.overall - 0.25
-
-
-def test_attribute_risk_tells_a_copy_from_a_model() -> None:
-    """A copy of the data knows its records better than others; fresh records do not."""
-    rng = np.random.default_rng(5)
-
-    def draw(n: int) -> pd.DataFrame:
-        age = rng.integers(20, 70, n)
-        return pd.DataFrame({"age": age, "income": 100 * age + rng.normal(0, 500, n)})
-
-    data, others, fresh = draw(600), draw(600), draw(600)
-    given: dict[str, Any] = {
-        "sensitive": "income", "keys": ["age"], "radius": {"income": 50}, "holdout": others,
-    }  # fmt: skip
-    copy = ph.measures.attribute_risk(data, data, **given)
-    model = ph.measures.attribute_risk(data, fresh, **given)
-    assert copy.excess is not None
-    assert model.excess is not None
-    spread = 5 * np.sqrt(2 * model.by_record.var() / 600)  # of a difference of two means
-    assert copy.excess > spread > abs(model.excess)
-    assert model.overall > model.baseline  # age tells something of income
 
 
 def test_a_ball_is_closed_for_decimals() -> None:

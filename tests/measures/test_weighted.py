@@ -68,15 +68,6 @@ def test_weighted_intervals_cover_the_population() -> None:
     assert inside[False] < 20
 
 
-@pytest.mark.parametrize(("weights", "message"), [
-    ([1.0, 0.0, 1.0], "weights of values must be finite and above 0: element 1"),
-    ([1.0, np.nan, 1.0], "above 0"), ([1.0, 1.0], "3 elements: found 2"),
-])  # fmt: skip
-def test_bad_weights_are_named(weights: Any, message: str) -> None:
-    refuses(message, summaries, [1.0, 2.0, 3.0], weights=weights)
-    refuses("as many vectors", summaries, [[1.0, 2.0], [1.0, 3.0]], weights=[[1.0, 2.0]])
-
-
 def test_a_column_of_ones_changes_no_number() -> None:
     real, other = sample(300, 1).assign(w=1), sample(300, 2).assign(w=1)
     plain = real.drop(columns="w"), other.drop(columns="w")
@@ -133,18 +124,6 @@ def test_ratios_under_weights_are_near_one_for_a_second_sample() -> None:
     for ratios in (pmse_ratios, table_ratios):
         error = np.std(ratios) / np.sqrt(len(ratios))
         assert abs(np.mean(ratios) - 1) < 5 * error + 0.02
-
-
-def test_a_set_without_weights_stands_for_the_population() -> None:
-    """The data over-sample large y; the set is a sample of the population, without weights."""
-    rng = np.random.default_rng(6)
-    y = rng.gamma(4, size=20_000)
-    drawn = rng.random(y.size) < 0.02 * y
-    real = pd.DataFrame({"y": y[drawn], "w": 50 / y[drawn]})
-    synthetic = pd.DataFrame({"y": rng.gamma(4, size=2000)})
-    with_weights = propensity_utility(real, synthetic, weights="w")
-    without = propensity_utility(real[["y"]], synthetic)
-    assert with_weights.ratio < 25 < without.ratio
 
 
 def test_models_are_statsmodels_by_the_weights() -> None:

@@ -16,7 +16,7 @@ from scipy import stats
 
 from pyhybrid.core.errors import EngineUnavailable
 from pyhybrid.masking import MisclassificationMask
-from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, _whole_units, dp_kmeans
+from pyhybrid.primitives.kmeans import _uniform_in_l1_ball, dp_kmeans
 from pyhybrid.primitives.laplace import (
     laplace_counts,
     laplace_histogram,
@@ -217,17 +217,6 @@ def test_averaged_rounds_of_kmeans_have_less_noise(averaged: int) -> None:
     assert within(np.std(found), sd, sd * math.sqrt(6 / 4 / 400))  # as of a Laplace variable
 
 
-def test_kmeans_counts_and_sums_have_sensitivity_two() -> None:
-    """Brute force in whole units: no replacement moves sums by more than 2 in L1."""
-    rng = np.random.default_rng(3)
-    rows = rng.dirichlet(np.ones(4), 300)[:, :3] * rng.choice([-1, 1], (300, 3))
-    units = _whole_units(rows)
-    assert np.abs(units).sum(axis=1).max() <= 2**30
-    np.testing.assert_allclose(units / 2**30, rows, atol=1 / 2**30)
-    moved = np.abs(units).sum(axis=1)[:, None] + np.abs(units).sum(axis=1)
-    assert moved.max() <= 2 * 2**30
-
-
 def test_uniform_in_the_l1_ball() -> None:
     points = _uniform_in_l1_ball(4000, 3, np.random.default_rng(5))
     assert stats.kstest(np.abs(points).sum(axis=1) ** 3, "uniform").pvalue > P_VALUE
@@ -286,19 +275,13 @@ def test_bad_values_are_named_by_record(values: list[Any], message: str) -> None
     (lambda: laplace_histogram([0.5], **SUM, n_bins=1), "n_bins must be a whole number >= 2"),
     (lambda: laplace_counts([0, 3], n_categories=3, epsilon=1.0), "record 1"),
     (lambda: laplace_counts([0.5], n_categories=3, epsilon=1.0), "record 0"),
-    (lambda: laplace_counts([[0]], n_categories=3, epsilon=1.0), "vector"),
-    (lambda: laplace_counts([0], n_categories=1, epsilon=1.0), "n_categories"),
-    (lambda: randomized_response([], epsilon=1.0), "n >= 1"),
     (lambda: randomized_response([1, 2], epsilon=1.0), "record 1"),
     (lambda: randomized_response([1, pd.NA], epsilon=1.0), "numeric"),
-    (lambda: randomized_response([True], epsilon=0.0), "epsilon"),
     (lambda: randomized_response([True], epsilon=50.0), "keep probability"),
     (lambda: exponential_mechanism([1], **CHOICE, epsilon=1.0), "at least 2"),
     (lambda: exponential_mechanism([1, 2], **{**CHOICE, "sensitivity": 0}, epsilon=1.0),
         "sensitivity must be above 0"),
-    (lambda: dp_kmeans([0.1], n_clusters=1, n_rounds=1, epsilon=1.0), "shape"),
     (lambda: dp_kmeans([[3.0, 1.0]], n_clusters=1, n_rounds=1, epsilon=1.0), "L1 norm.*record 0"),
-    (lambda: dp_kmeans([[np.nan]], n_clusters=1, n_rounds=1, epsilon=1.0), "record 0"),
     (lambda: dp_kmeans([[0.1]], n_clusters=0, n_rounds=1, epsilon=1.0), "n_clusters"),
     (lambda: dp_kmeans([[0.1]], n_clusters=1, n_rounds=1, epsilon=1.0, start=[[1, 2]]),
         r"shape \(1, 1\)"),

@@ -10,8 +10,6 @@ from pyhybrid.mechanisms import Censored, CountWeighted
 from pyhybrid.models import Poisson
 from pyhybrid.studies import STUDIES
 from pyhybrid.studies.open_questions import (
-    _DRIFTS,
-    _counts,
     _inside,
     measure_k,
     measure_l,
@@ -27,18 +25,6 @@ def test_only_the_weights_within_the_censoring_differ() -> None:
     assert len({(one.epsilon, one.relation) for one in made.values()}) == 1
     assert all(isinstance(one, Censored) for one in made.values())
     assert isinstance(made["Censor_cw"].inner, CountWeighted)
-
-
-def test_databases_drift_as_they_are_named() -> None:
-    rng = np.random.default_rng(1)
-    means = {
-        name: np.mean([_counts(rng, **drift).mean() for _ in range(40)])
-        for name, drift in _DRIFTS.items()
-    }
-    expected = {"none": 20, "mean + 50 %": 30, "mean - 25 %": 15, "a tenth at twice the mean": 22}
-    for name, mean in expected.items():
-        # the variance of one count is m + m^2 / 4, and less than m^2 more with two means
-        assert abs(means[name] - mean) < 5 * np.sqrt((mean + mean**2 * 1.3) / 40_000)
 
 
 @pytest.mark.samples

@@ -60,12 +60,8 @@ def test_the_file_is_read_with_its_missing_values(path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "message"), [
     (lambda t: t.drop(columns=["BaseTLC", "Gender"]), "it lacks Gender, BaseTLC"),
-    (lambda t: t.iloc[:500], "it has 500 records, not 698"),
-    (lambda t: t.assign(Gender=t["Gender"] + 1), "Gender must be 0, 1 or missing"),
-    (lambda t: t.assign(BaseFVC=3.0), "numbers must be finite and vary"),
-    (lambda t: t.assign(DiseaseDuration="long"), "could not convert string"),
-    (lambda t: t.assign(WorkDisabled=t["OneYearILD"]), "work disability must be complete"),
-    (lambda t: t.assign(MoreThanHighSchool=t["Gender"]), "a key must miss values"),
+    (lambda t: t.iloc[:500], "work disability of 698 records"),
+    (lambda t: t.assign(Gender=t["Gender"] + 1), "codes are 0, 1 or missing"),
 ])  # fmt: skip
 def test_another_file_is_refused_before_anything_runs(
     change: Any, message: str, path: Path, tmp_path: Path, run: Any

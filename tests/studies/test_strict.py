@@ -71,19 +71,3 @@ def test_replacing_costs_four_caps_where_densities_exceed_one() -> None:
     replaced, removed = replaced_and_removed(np.minimum(terms, 0), cap=cap)
     assert 2 * cap - 0.02 < replaced <= 2 * cap
     assert cap - 0.02 < removed <= cap
-
-
-def test_no_densities_cost_more() -> None:
-    """Any parameters, any records; the control is 2 M for a replaced one, which many exceed."""
-    most = 0.0
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        terms = rng.normal(scale=rng.choice([0.5, 3.0, 30.0]), size=(rng.integers(2, 50), 4))
-        replaced, removed = replaced_and_removed(terms, cap=1.0)
-        assert removed <= 2 + 1e-12
-        assert replaced <= 4 + 1e-12
-        below, alone = replaced_and_removed(-np.abs(terms), cap=1.0)
-        assert below <= 2 + 1e-12
-        assert alone <= 1 + 1e-12
-        most = max(most, replaced)
-    assert most > 2.5

@@ -15,7 +15,6 @@ from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.families.published import PUBLISHED
 from pyhybrid.validation import published
-from tests.conftest import Run
 from tests.refusals import fails, refuses
 
 QUICK = SamplerSettings(warmup=300, draws=300)
@@ -113,16 +112,3 @@ def test_too_few_records_and_no_engine_are_refused(monkeypatch: pytest.MonkeyPat
     missing = EngineStatus(name="embedded", cause="stanli is gone")
     monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing)
     fails(EngineUnavailable, "stanli is gone", validation.validate_published, quick=True)
-
-
-@pytest.mark.samples
-def test_the_command_says_what_agrees(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = validation.validate_published
-
-    def short(*a: Any, **how: Any) -> Any:
-        return whole(*a, **{**how, "records": 40, "settings": QUICK})
-
-    monkeypatch.setattr(validation, "validate_published", short)
-    code, out, _ = run("validate", "--published", "--quick", "--model", "beta")
-    assert code == 0
-    assert "published and ours agree on all" in out

@@ -23,7 +23,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_count, check_draws_released
 from pyhybrid.core.errors import InvalidInput, PyhybridError
-from pyhybrid.core.html import bar_in_notebooks, html_table
+from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.measures.estimates import Estimates, estimates
 from pyhybrid.mechanisms import ClippedScores, PseudoPosteriorMechanism
@@ -54,12 +54,10 @@ class Comparison:
     table : DataFrame
         One row per mechanism: its charge (epsilon of all sets, nats), Lipschitz bound, efficiency
         (mean by-record bound over the overall one), effective_sample_size of the weights,
-        (sum alpha)^2 / sum alpha^2 (these three NaN without a fit), refits of the re-weighting, and
-        of each statistic the estimate with the ends of its 95 % interval (``mean``, ``mean_lower``,
-        ``mean_upper``, ...); of an outcome of levels the shares of its most frequent ones,
-        ``share of no``, ...
+        (sum alpha)^2 / sum alpha^2 (these three NaN without a fit), and refits of the re-weighting.
     estimates : DataFrame
-        Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper; see
+        Tidy: statistic, source (the data, "data", or a mechanism), estimate, lower, upper, of mean
+        and percentiles, or of levels the shares of the most frequent ones, `share of no`, ...; see
         `pyhybrid.measures.estimates.estimates` for how sets are combined.
     outcome : str
         The synthesized column that the estimates are of.
@@ -78,15 +76,6 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.releases)} on {self.outcome!r}>"
-
-    def _repr_html_(self) -> str:
-        """Charges alone: bounds and estimates are in `table` and `estimates`, confidential."""
-        rows = [
-            (name, release.charge.cost, release.charge.kind, release.charge.n_synthetic)
-            for name, release in self.releases.items()
-        ]
-        header = ("mechanism", "privacy loss", "kind", "synthetic sets")
-        return html_table(f"Comparison on {self.outcome}", header, rows)
 
 
 @bar_in_notebooks
@@ -168,7 +157,7 @@ def compare(
     }
     return Comparison(
         releases=releases,
-        table=pd.DataFrame([_row(name, one, by_source[name]) for name, one in releases.items()]),
+        table=pd.DataFrame([_row(name, one) for name, one in releases.items()]),
         estimates=_tidy(by_source),
         outcome=column,
         session=session,
@@ -183,10 +172,8 @@ def _check_alike(mechanisms: Any) -> None:
         raise InvalidInput(f"mechanisms must be a mapping of at least one name, e.g. {example}")
     over = {}
     for name, mechanism in mechanisms.items():
-        if not isinstance(name, str) or not name or name == DATA:
-            raise InvalidInput(
-                f"names of mechanisms must be text other than 'data': found {name!r}"
-            )
+        if not isinstance(name, str) or name == DATA:
+            raise InvalidInput(f"names of mechanisms must be text other than 'data': {name!r}")
         if not isinstance(mechanism, PseudoPosteriorMechanism | ClippedScores):
             raise InvalidInput(
                 f"mechanisms[{name!r}] must be a mechanism over a model: found "
@@ -194,7 +181,8 @@ def _check_alike(mechanisms: Any) -> None:
             )
         design = mechanism.weights if isinstance(mechanism, ClippedScores) else mechanism.design
         over[name] = mechanism.model, design
-        first = next(iter(over))
+    first, *others = over
+    for name in others:
         if over[name] != over[first]:
             raise InvalidInput(
                 f"all mechanisms must be over one model and design: {first!r} has "
@@ -208,10 +196,10 @@ _OF_CHARGE = (
 )  # fmt: skip
 
 
-def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
+def _row(name: str, release: Release) -> dict[str, Any]:
     charge, alpha, fit = release.charge, release.confidential.alpha, release.fit
     steps = release.reweighted.steps if release.reweighted is not None else ()
-    row: dict[str, Any] = {
+    return {
         "mechanism": name,
         "lipschitz_bound": np.nan if fit is None else charge.bound,
         **{fact: getattr(charge, fact) for fact in _OF_CHARGE},
@@ -219,11 +207,6 @@ def _row(name: str, release: Release, estimates: Estimates) -> dict[str, Any]:
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),
     }
-    for k, statistic in enumerate(estimates.statistics):
-        row[statistic] = estimates.estimate[k]
-        row[f"{statistic}_lower"] = estimates.lower[k]
-        row[f"{statistic}_upper"] = estimates.upper[k]
-    return row
 
 
 def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:

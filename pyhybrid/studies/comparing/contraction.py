@@ -143,9 +143,9 @@ def contraction(
     columns = sets_without_charge(session, mechanism, fit, m * len(sizes))
     lenient = replace(chosen, on_not_converged="warn", progress=None)
     rows = []
+    report = chosen.progress or (lambda *_: None)
     for done, synthetic in enumerate(columns):
-        if chosen.progress is not None:
-            chosen.progress("simulated databases", done, len(columns))
+        report("simulated databases", done, len(columns))
         size, apart = sizes[done // m], random.child(f"database {done}")
         kept = np.sort(apart.generator("rows").choice(n, size, replace=False))
         table = joined(session.bound.table, synthetic).iloc[kept].reset_index(drop=True)
@@ -161,6 +161,5 @@ def contraction(
                 "converged": refit.converged,
             }
         )
-    if chosen.progress is not None:
-        chosen.progress("simulated databases", len(columns), len(columns))
+    report("simulated databases", len(columns), len(columns))
     return Contraction(databases=pd.DataFrame(rows), bound=fit.bounds.overall, n=n)

@@ -32,7 +32,7 @@ from pyhybrid.fitting.session import FitProgress, FitSession, FitStore, Posterio
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import GivenWeights, PseudoPosteriorMechanism
 from pyhybrid.mechanisms.epsilon_search import Search
-from pyhybrid.models.base import BoundModel, Model
+from pyhybrid.models.base import Model
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.weights import weights_from_lipschitz
 from pyhybrid.studies.comparing.comparison import present
@@ -119,15 +119,20 @@ def risk_utility_curve(
     """
     grid = _checked_grid(scales, shifts)
     m = check_count(n_synthetic, "n_synthetic")
-    outcome = _outcome_of_numbers(model.bind(df))
-    session = open_session(model.bind(df), progress=progress, **options)
+    bound, report = model.bind(df), progress or (lambda *_: None)
+    outcome = bound.synthesized[0]
+    if bound.levels is not None:
+        raise InvalidInput(
+            f"a risk-utility curve needs an outcome of numbers: {outcome!r} has levels; take "
+            "compare, which shows their shares, or a model of counts"
+        )
+    session = open_session(bound, progress=progress, **options)
     unweighted = session.unweighted()
     weights = {point: _alpha(unweighted, point) for point in grid}
     rows = [{"mechanism": "Unweighted", "scale": None, "shift": None,
              **_measures(session, model, m, unweighted)}]  # fmt: skip
     for done, ((scale, shift), alpha) in enumerate(weights.items()):
-        if progress is not None:
-            progress("curve points", done, len(grid))
+        report("curve points", done, len(grid))
         # Fits and draws of its own: no point depends on those before it.
         apart = replace(session, store=FitStore(), progress=None)
         start = None if (alpha == 1).all() else unweighted.draws.warm_start()
@@ -140,8 +145,7 @@ def risk_utility_curve(
                  **_measures(apart, model, m, fit),
                  "bound_ratio": fit.bounds.overall / vector.bounds.overall, "refits": made}
             )  # fmt: skip
-    if progress is not None:
-        progress("curve points", len(grid), len(grid))
+    report("curve points", len(grid), len(grid))
     table = pd.DataFrame(rows)
     far = int((table["bound_ratio"] < NEAR).sum())
     if far:
@@ -161,15 +165,6 @@ def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
             "that point out"
         )
     return alpha
-
-
-def _outcome_of_numbers(bound: BoundModel) -> str:
-    if bound.levels is not None:
-        raise InvalidInput(
-            f"a risk-utility curve needs an outcome of numbers: {bound.synthesized[0]!r} has "
-            "levels; take compare, which shows their shares, or a model of counts"
-        )
-    return bound.synthesized[0]
 
 
 def _checked_grid(scales: Any, shifts: Any) -> list[Point]:
