@@ -1,7 +1,7 @@
 """Dates and times as files write them: which format, reading, writing.
 
-A format is that of ``strftime``, with ``%-d`` and ``%-m`` for days and months without a leading
-zero. ``%z`` reads any offset from UTC; what is written is then UTC.
+A format is that of ``strftime``, with ``%-d``, ``%-m`` and ``%-I`` for days, months and hours
+without a leading zero. ``%z`` reads any offset from UTC; what is written is then UTC.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ _DAYS = (
     "%d %B %Y", "%-d %B %Y", "%-d %b %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
     "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%-d.%-m.%y", "%-d/%-m/%y", "%-m/%-d/%y", "%d-%b-%y",
 )  # fmt: skip
-_TIMES = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f")
-NUMBERS = ("%Y%m%d", "%Y%m")
+_TIMES = (
+    "%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p", "%-I:%M:%S %p", "%-I:%M %p",
+)  # fmt: skip
+NUMBERS = ("%Y%m%d", "%Y%j", "%Y%m")
 """Formats of dates that are whole numbers."""
 _ALONE = (
     *NUMBERS,
@@ -57,7 +59,7 @@ def date_format(column: pd.Series) -> str | None:
         if pd.api.types.is_complex_dtype(column.dtype):
             return None
         shares = [held.between(_FIRST * size, (_LAST + 1) * size).mean()
-                  for size in (100, 10_000)]  # fmt: skip
+                  for size in (100, 1_000, 10_000)]  # fmt: skip
         if max(shares) < _READ or (held % 1 != 0).any():
             return None
         held = held.map(text_of)
@@ -146,7 +148,7 @@ def write_dates(times: pd.Series, name: str) -> pd.Series:
     text: pd.Series = pd.Series("", index=times.index, name=times.name, dtype=object)
     for part in _FIELD.split(name):
         if part.startswith("%-"):
-            text = text + getattr(times.dt, {"d": "day", "m": "month"}[part[-1]]).astype(str)
+            text = text + times.dt.strftime(part.replace("-", "")).str.lstrip("0")
         elif part == "%z":
             text = text + "+00:00"
         else:

@@ -60,6 +60,8 @@ _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SLOW = 10_000  # records from which on a warm-up takes seconds
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 _APART = 1.1  # R-hat of chains that more draws will not bring together
+_PROBE = {"warmup": 200, "draws": 100, "max_treedepth": 6}
+_WANDERS = 0.2  # of a probe's transitions that end at the largest depth: trajectories of minutes
 _BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
 
@@ -305,6 +307,8 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
+        if cap is not None and cap.reference is None and self.on_not_converged == "raise":
+            self._check_flatness(data, cap, label)
         draws, diagnostics = self._chains(data, cap, warm_start, label)
         if not diagnostics.converged:
             tried = "also not with more draws and a longer warm-up"
@@ -321,6 +325,23 @@ class FitSession:
                 )
             warnings.warn(message, stacklevel=2)
         return draws, diagnostics
+
+    def _check_flatness(self, data: dict[str, Any], cap: Cap, label: str) -> None:
+        """Refuse a posterior so flat that chains wander for minutes and do not converge: its terms
+        are clipped nearly everywhere."""
+        draws = self.engine.sample(
+            self.bound.program,
+            data,
+            seed=self.streams.engine_seed("probe"),
+            settings=replace(self.settings, max_draws=None, **_PROBE),
+            progress=self.steps_of(f"{label}, a probe"),
+        )
+        if np.mean(draws.treedepth >= _PROBE["max_treedepth"]) > _WANDERS:
+            raise NotConverged(
+                f"{', '.join(self.bound.synthesized)}: {label} would not converge: clipped at "
+                f"{cap.below:g} nats, its terms say next to nothing, and chains wander; raise "
+                "epsilon, give a center (a calibration, or center=), or a model with prior='normal'"
+            )
 
     def _tries(self, cap: Cap | None, warm_start: WarmStart | None) -> list[SamplerSettings]:
         """Settings of the first try, and of one that follows unless chains have converged."""

@@ -27,6 +27,9 @@ WRITTEN = {
         name: TIMES.dt.strftime(name)
         for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
     },
+    "%Y%j": TIMES.dt.strftime("%Y%j").astype(int),
+    "%I:%M %p": TIMES.dt.strftime("%I:%M %p"),
+    "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
     "%H:%M": TIMES.dt.strftime("%H:%M"),
     "%Y-%m-%d %H:%M:%S": TIMES.dt.strftime("%Y-%m-%d %H:%M:%S"),
     "%Y-%m-%dT%H:%M:%SZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
+from tests.golden.published.make_published import of_beta
 
 FOLDER = Path(__file__).parents[1] / "golden" / "published"
 CASES = json.loads((FOLDER / "script.json").read_text())
@@ -75,3 +77,19 @@ def test_python_has_the_log_lik_of_the_printed_program() -> None:
     parameters = {"beta": points[:, :2], "phi": 1 / points[:, -1]}
     ours = bound.model.log_lik(parameters, y, X, 0) * data["weights"]
     np.testing.assert_allclose(ours, PROGRAM["log_lik"], rtol=1e-12)
+
+
+def test_our_copy_of_the_beta_program_has_the_density_of_its_formulas(tmp_path: Path) -> None:
+    """As [C25]'s own is not at hand: by SciPy, clipped at M, with the priors and the Jacobian."""
+    (tmp_path / "beta.stan").write_text(load_program("published/beta").text)
+    made = of_beta(str(tmp_path / "beta.stan"))
+    data, points = made["data"], np.array(made["points"])
+    phi, above = special.expit(points[:, :1]), np.exp(points[:, 1:])
+    first, second = (0.1 + above) * phi, (0.1 + above) * (1 - phi)
+    terms = np.array(data["alpha"]) * stats.beta.logpdf(data["outcome"], first, second)
+    clipped = terms.clip(-data["M"], data["M"])
+    np.testing.assert_allclose(made["log_lik_noM"], terms, rtol=1e-11)
+    np.testing.assert_allclose(made["log_lik"], clipped, rtol=1e-11)
+    prior = -2.5 * np.log(0.1 + above) + np.log(above) + np.log(phi * (1 - phi))
+    apart = made["log_density"] - clipped.sum(axis=1) - prior[:, 0]
+    np.testing.assert_allclose(apart, apart[0], atol=1e-10)

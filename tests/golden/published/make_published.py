@@ -1,9 +1,9 @@
-"""Write the numbers that the printed R script and Stan program give: ``python -m
-tests.golden.published.make_published SCRIPT.R PROGRAM.stan``, with the supplement of the earlier
-version of [V25] in hand.
+"""Write the numbers that the printed R script and Stan programs give: ``python -m
+tests.golden.published.make_published SCRIPT.R PROGRAM.stan [BETA.stan]``, with the supplement of
+the earlier version of [V25] in hand, and for the last that of [C25].
 
-The script and the program belong to the paper and stay where they are; what they compute from the
-inputs stored beside it is in script.json and program.json, so that every machine can hold this
+Script and programs belong to the papers and stay where they are; what they compute from the inputs
+stored beside it is in script.json, program.json and beta.json, so that every machine can hold this
 package against them.
 """
 
@@ -51,20 +51,39 @@ def of_program(program: str) -> dict[str, Any]:
         "X": np.column_stack([np.ones(N), rng.normal(size=N).round(3)]).tolist(),
         "weights": rng.uniform(0, 1, N).round(4).tolist(),
     }  # fmt: skip
-    text = modern_arrays(Path(program).read_text("utf-8"))
-    at = ProgramAtPoints(StanProgram(name="printed", text=text), data)
     # beta, log sigma_beta, the factor's coordinate, 1 / phi, which has no log density below 0
-    points = rng.normal(scale=0.5, size=(POINTS, at.n_unconstrained))
+    points = rng.normal(scale=0.5, size=(POINTS, 6))
     points[:, 0] += 2
     points[:, -1] = np.abs(points[:, -1]) + 0.1
+    return _at_points(program, data, points, ("log_lik",))
+
+
+def of_beta(program: str) -> dict[str, Any]:
+    """The same of [C25]'s beta program, with M = 1.2: points are logit phi, log(lambda - 0.1)."""
+    rng = np.random.default_rng(20252)
+    data = {
+        "n": N, "outcome": rng.beta(0.5, 3, N).clip(1e-6, 1).round(6).tolist(),
+        "alpha": rng.uniform(0, 1, N).round(4).tolist(), "M": 1.2,
+    }  # fmt: skip
+    points = rng.normal(loc=(-1.5, 1.0), size=(POINTS, 2))
+    return _at_points(program, data, points, ("log_lik_noM", "log_lik"))
+
+
+def _at_points(
+    program: str, data: dict[str, Any], points: Any, names: tuple[str, ...]
+) -> dict[str, Any]:
+    text = modern_arrays(Path(program).read_text("utf-8"))
+    at = ProgramAtPoints(StanProgram(name="printed", text=text), data)
+    quantities = at.quantities(points)
     return {
-        "data": data, "points": points.tolist(),
-        "log_density": at.log_density(points).tolist(),
-        "log_lik": at.quantities(points)["log_lik"].tolist(),
+        "data": data, "points": points.tolist(), "log_density": at.log_density(points).tolist(),
+        **{name: quantities[name].tolist() for name in names},
     }  # fmt: skip
 
 
 if __name__ == "__main__":
-    script, program = sys.argv[1:]
-    for name, numbers in (("script", of_script(script)), ("program", of_program(program))):
+    made = zip((of_script, of_program, of_beta), sys.argv[1:], strict=False)
+    for make, path in made:
+        numbers = make(path)
+        name = make.__name__.removeprefix("of_")
         (FOLDER / f"{name}.json").write_text(json.dumps(numbers) + "\n")
