@@ -13,7 +13,7 @@ from typing import Any
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import STRICT, epsilon_text
 from pyhybrid.releases.column_decisions import Decisions
-from pyhybrid.releases.record import ReleaseRecord
+from pyhybrid.releases.record import Estimates, ReleaseRecord
 from pyhybrid.releases.words import Words, in_one_line
 
 _MOST_LISTED = 12
@@ -51,9 +51,24 @@ def privacy_statement(
     if decided := decided_sentences(decisions):
         blocks.append(_bullets(decided))
     if release.estimates is not None:
-        blocks += ["## Estimates", *_WORDS.rendered("estimates")]
+        blocks += ["## Estimates", *_WORDS.rendered("estimates"), _estimates(release.estimates)]
     # Names and relations of columns are in it: no tag of theirs is HTML, nothing of theirs a link.
     return "\n\n".join(blocks).replace("<", "&lt;").replace("](", "] (") + "\n"
+
+
+def _estimates(own: Estimates) -> str:
+    """A Markdown table of the coordinates."""
+    lines = [
+        "| coordinate | estimate | 95 % interval | error, of it without noise |",
+        "|---|---|---|---|",
+    ]
+    for row in own.frame().itertuples():
+        name = in_one_line(str(row.Index)).replace("|", "&#124;")
+        lines.append(
+            f"| {name} | {row.estimate:.4g} | {row.lower:.4g} to {row.upper:.4g} | "
+            f"{row.std_error:.2g}, {row.std_error_without_noise:.2g} |"
+        )
+    return "\n".join(lines)
 
 
 def decided_sentences(decisions: Decisions) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.measures.estimates import summaries
 from pyhybrid.mechanisms import (
@@ -55,10 +56,15 @@ CE_FORMULA = (
 _CE_FILE = "the February CE file, or an interview file as fmli171"
 _CODES = ("EDUCA", "REGION", "BLS_URBN", "MARITAL", "CUTENURE")
 _NAMES = (*_CODES, "SEX", "AGE", "FAM_SIZE", "NO_EARNR", "TOTEXPCQ", "FINCBTAX")
-_OF_INTERVIEWS = {  # the same columns of the quarterly interview files
-    "SEX": "SEX_REF", "AGE": "AGE_REF", "EDUCA": "EDUC_REF", "MARITAL": "MARITAL1",
-    "FINCBTAX": "FINCBTXM",
+_TABLE_1 = {
+    "SEX": "SEX_REF", "EDUCA": "EDUC_REF", "REGION": "REGION", "BLS_URBN": "BLS_URBN",
+    "MARITAL": "MARITAL1", "urban_type": "POPSIZE", "CBSA": "SMSASTAT",
 }  # fmt: skip
+_OF_INTERVIEWS = {
+    **_TABLE_1, "FINCBTAX": "FINCBTXM", "age": "AGE_REF", "FAM_SIZE": "FAM_SIZE",
+    "earner": "NO_EARNR",
+}  # fmt: skip
+_CATEGORIES = [name for name in _OF_INTERVIEWS if name != "FINCBTAX"]
 _FORMULA = "FINCBTAX ~ SEX + age + I(age**2) + NO_EARNR"
 _NORMAL, _MIXTURE = "one normal component", "mixture"
 _RHAT = "worst R-hat"
@@ -77,17 +83,24 @@ PUBLISHED_BOUNDS = {
 
 
 def ce_incomes(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Positive incomes of the February CE file, or of an interview file of 2017 (fmli171), with
-    predictors of order 1 by fixed constants."""
-    names = {name: (_OF_INTERVIEWS.get(name, name), name) for name in _NAMES}
-    table = read_columns(path, names, _CE_FILE)
+    """Positive incomes of the February CE file, with predictors of order 1 by fixed constants, or
+    of an interview file of 2017 (fmli171), with the categories of [S22] table 1."""
+    try:
+        names = {name: (column,) for name, column in _OF_INTERVIEWS.items()}
+        table, of_file = read_columns(path, names, _CE_FILE), _of_interviews
+    except InvalidInput:
+        names = {name: (name,) for name in _NAMES}
+        table, of_file = read_columns(path, names, _CE_FILE), _of_february
     table["FINCBTAX"] = pd.to_numeric(table["FINCBTAX"], errors="coerce")
-    table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
+    return of_file(table[table["FINCBTAX"] > 0].reset_index(drop=True))
+
+
+def _of_february(table: pd.DataFrame) -> pd.DataFrame:
     incomes: pd.DataFrame = pd.DataFrame(
         {
             "FINCBTAX": table["FINCBTAX"],
             "SEX": table["SEX"],
-            **{name: table[name].fillna(0).astype(int).astype(str) for name in _CODES},
+            **{name: _codes(table[name]) for name in _CODES},
             "age": (table["AGE"] - 50) / 20,
             "FAM_SIZE": table["FAM_SIZE"] - 2.0,
             "NO_EARNR": table["NO_EARNR"] - 1.0,
@@ -95,6 +108,23 @@ def ce_incomes(path: str | os.PathLike[str]) -> pd.DataFrame:
         }
     )
     return incomes
+
+
+def _of_interviews(table: pd.DataFrame) -> pd.DataFrame:
+    """All are categories: five of age, eleven of family size, an earner or none."""
+    ages = pd.cut(table["age"], [0, 24, 34, 44, 64, np.inf], labels=[*"12345"])
+    incomes: pd.DataFrame = table.assign(
+        **{name: _codes(table[name]) for name in _TABLE_1},
+        age=ages.astype(str),
+        FAM_SIZE=_codes(table["FAM_SIZE"].clip(upper=11)),
+        earner=_codes(table["earner"] > 0),
+    )
+    return incomes
+
+
+def _codes(column: pd.Series) -> pd.Series:
+    codes: pd.Series = column.fillna(0).astype(int).astype(str)
+    return codes
 
 
 def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -124,7 +154,8 @@ def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     if path is None:
         table, formula = simulated_incomes(rng, n or 6208), _FORMULA
     else:
-        table, formula = ce_incomes(path), CE_FORMULA
+        table = ce_incomes(path)
+        formula = CE_FORMULA if "spending" in table else f"FINCBTAX ~ {' + '.join(_CATEGORIES)}"
         if n:
             table = table.iloc[rng.choice(len(table), min(n, len(table)), replace=False)]
             table = table.reset_index(drop=True)
