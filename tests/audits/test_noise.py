@@ -16,7 +16,6 @@ import pytest
 from scipy.stats import binom
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -197,8 +196,7 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> Array:
     """The noisy table of one record's answer, as of counts."""
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0, 1))}
     mechanism, df = ph.NoisyMarginals(domain=domain, epsilon=epsilon), pd.DataFrame({"y": [answer]})
-    measuring = mechanism._measuring(df)
-    data = CountedFrame(table=df, public=measuring.public)
+    measuring, data = mechanism._counted(df)
     tables = [measuring.all_tables(data).answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
