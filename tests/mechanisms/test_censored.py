@@ -58,20 +58,6 @@ def test_a_high_cap_changes_nothing(session: FitSession) -> None:
     assert_near(capped.draws.variables["phi"], plain.draws.variables["phi"])
 
 
-@pytest.mark.parametrize(("mechanism", "kind"), [
-    (ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL)), "strict"),
-    (ph.Censored(MODEL, epsilon=3), "asymptotic local"),
-])  # fmt: skip
-def test_kind_follows_the_weights(mechanism: Any, kind: str, session: FitSession) -> None:
-    release = replace(mechanism, check_modes=False).release_from(session, n_synthetic=2,
-                                                                 n_draws_released=2)  # fmt: skip
-    assert release.charge.kind == kind
-    assert release.charge.epsilon == 6.0
-    assert release.charge.bound == release.charge.cap == 1.5
-    assert ("same database" in release.statement) == (kind != "strict")
-    assert ("epsilon stated here: it was computed" in release.statement) is False
-
-
 def test_chains_elsewhere_are_found(session: FitSession) -> None:
     fit = ph.Censored(MODEL, epsilon=4, check_modes=False).fit(session).fit
     assert look_for_modes(session, fit).tolist() == [False] * 8
@@ -159,25 +145,6 @@ def test_what_calibrate_keeps_of_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
                         **__: unbounded)  # fmt: skip
     with pytest.raises(InvalidInput, match="must have records with a finite log-likelihood"):
         calibrate(MODEL, outcomes(1), epsilon=4, holds_no_released_record=True, **OPTIONS)
-
-
-def test_calibrated_weights_at_the_ends_of_the_map(
-    calibration: Calibration, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No spread, a record at each end, one without a finite bound, which weighs nothing."""
-    bound = MODEL.bind(outcomes(3))
-    f = calibration.lipschitz(bound)
-    level = replace(calibration, lowest=2.0, highest=2.0, scale=0.6, shift=0.1)
-    np.testing.assert_allclose(level.weights(bound), 0.7)
-    own = replace(calibration, lowest=float(f[0]), highest=float(f.max()), cap=float(f[0]))
-    assert own.weights(bound)[0] == 1.0
-    assert own.drift(bound).share_outside == np.mean(f < f[0]), "the ends themselves are inside"
-    met = own.weights(bound) * f > f[0]
-    assert own.drift(bound).censored_now == met.mean(), "a term at the cap is not clipped"
-    lost = np.array([calibration.lowest, np.inf, np.inf])
-    monkeypatch.setattr(Calibration, "lipschitz", lambda *_: lost)
-    assert calibration.weights(bound).tolist() == [1.0, 0.0, 0.0]
-    assert calibration.drift(bound).censored_now == 0.0
 
 
 def test_calibrations_survive_the_disk(calibration: Calibration, tmp_path: Path) -> None:

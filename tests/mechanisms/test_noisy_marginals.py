@@ -123,16 +123,6 @@ def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
     assert abs(np.corrcoef(drawn, after)[0, 1]) < 5 / np.sqrt(drawn.size)
 
 
-@pytest.mark.parametrize("relation", ["replace", "remove"])
-def test_the_charge_is_strict_whatever_the_number_of_sets(
-    table: pd.DataFrame, relation: str
-) -> None:
-    charge = mechanism(epsilon=0.35, relation=relation).release(table, n_synthetic=3).charge
-    assert (charge.epsilon, charge.kind, charge.relation) == (0.35, "strict", relation)
-    assert (charge.n_synthetic, charge.n_draws_released, charge.delta) == (3, 1, 0)
-    assert "other than visits, region, income, if" in " ".join(not_covered(charge))
-
-
 FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
 
 
@@ -212,19 +202,6 @@ def test_what_is_released_depends_on_noisy_answers_alone(
     for a, b in zip(one.synthetic, two.synthetic, strict=True):
         pd.testing.assert_frame_equal(a, b)
     assert not own.release(other).synthetic[0]["visits"].equals(one.synthetic[0]["visits"])
-
-
-@pytest.mark.long
-def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame) -> None:
-    release = mechanism(delta=1e-6).release(table, n_synthetic=2)
-    charge = release.charge
-    assert (charge.epsilon, charge.delta, charge.kind) == (1.0, 1e-6, "strict")
-    assert charge.accounting == "zcdp"
-    words = " ".join(release.statement.split())
-    assert "epsilon = 1 at delta = 1e-06" in words
-    assert "discrete Gaussian of scale" in words
-    assert "zero-concentrated differential privacy" in words
-    refuses("delta must be below 1 / n", mechanism(delta=0.01).release, table)
 
 
 def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:

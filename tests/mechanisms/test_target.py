@@ -70,17 +70,6 @@ def _near(found: Any, target: float, tolerance: float) -> bool:
     return found.epsilon <= target < found.tried[beyond] and beyond - found.value < 0.02
 
 
-def test_several_draws_share_the_target() -> None:
-    found = ph.mechanisms.meet_epsilon(
-        PAPERS, MIXTURE, target_epsilon=24.0, n_draws_released=3, **FITS
-    )
-    release = found.mechanism.release_from(
-        found.session, n_synthetic=3, n_draws_released=3, refits=0
-    )
-    assert release.charge.epsilon == found.epsilon
-    assert _near(found, 24, 0.5)
-
-
 def test_what_refits_add_is_in_the_target() -> None:
     own = {**FITS, "refits": 2}
     start = ph.LipschitzWeighted(OVERDISPERSED, accounting="range")

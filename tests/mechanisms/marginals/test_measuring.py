@@ -13,7 +13,7 @@ from pyhybrid.mechanisms.marginals.measure import CountedFrame, Measuring, of_re
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
 from pyhybrid.mechanisms.marginals.sample import Records, simulated
-from pyhybrid.primitives.tables import Price, noisy_tables, size_of_noise
+from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
 RNG = np.random.default_rng(8)
@@ -164,14 +164,3 @@ def test_a_table_measured_twice_counts_by_its_precision() -> None:
     two = Measurement(noisy=np.array([[20.0, 4.0]]), clique=clique, stddev=2 * ones)
     both = one.combined(two)
     np.testing.assert_allclose([both.noisy, both.stddev**2], [[[12.0, 4.0]], [[0.8, 0.8]]])
-
-
-@pytest.mark.usefixtures("opendp")
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
-    """Mean absolute noise of 4,000 empty cells, within 5 standard errors."""
-    price = Price.of(1.0, delta)
-    empty = np.zeros((4000, 1), np.int64)
-    drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
-    error = drawn.std() / np.sqrt(drawn.size)
-    assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05
