@@ -294,6 +294,7 @@ class LogLinear:
     prior: Prior
     scales: FloatArray  # (J,) tau of each predictor at the mode
     converged: bool
+    predictors: tuple[str, ...] = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the effects, by Gibbs sampling of effects and scales."""

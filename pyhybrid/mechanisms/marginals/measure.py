@@ -20,7 +20,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, Measurement
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
 from pyhybrid.mechanisms.marginals.one_way import (
     FEWEST_BINS,
     OneWay,
@@ -28,7 +28,7 @@ from pyhybrid.mechanisms.marginals.one_way import (
     smooth,
     starts_of,
 )
-from pyhybrid.mechanisms.marginals.sample import Chain, Records, fitted_chain
+from pyhybrid.mechanisms.marginals.sample import Records, fitted_chain
 from pyhybrid.primitives.tables import NoisyTables, Price, noisy_tables
 from pyhybrid.sources.source import Source
 
@@ -251,8 +251,8 @@ class Measuring:
 
     # --- Models ----------------------------------------------------------------------------------
 
-    def chain(self, results: Measured, n: int, random: Streams) -> Chain:
-        """The model of what came out, and of what a reference tells."""
+    def models(self, results: Measured, n: int, random: Streams) -> dict[str, LogLinear]:
+        """The models of what came out, and of what a reference tells."""
         records = Records(domain=results.domain, public=self.public, n=n)
         reference = None if self.reference is None else self.reference.records(results.domain)
         columns = [self._of_column(column, results, n, reference) for column in self.order]

@@ -305,12 +305,12 @@ class NoisyMarginals(NoiseMechanism):
         rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results = measuring.all_tables(data)
-            chain = measuring.chain(results, data.n, random)
+            models = measuring.models(results, data.n, random)
             effects = {
                 name: model.sample(m, random.generator(f"effects/{name}"))
                 if drawn
                 else [model.mode] * m
-                for name, model in chain.models.items()
+                for name, model in models.items()
             }
             shares = {
                 name: alone.sample(m, rng) if drawn else [alone.shares] * m
@@ -321,7 +321,7 @@ class NoisyMarginals(NoiseMechanism):
             record=self._record_of(public, noise_of(results.answers), random, m),
             public=measuring.public,
             domain=results.domain,
-            predictors=chain.predictors,
+            predictors={name: model.predictors for name, model in models.items()},
             effects=effects,
             shares=shares,
         )

@@ -73,32 +73,21 @@ class Records:
         return cross_table([self.places[column], predictor.cells], shape)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Chain:
-    """Models of columns, and their predictors, in order: functions of measurements and public
-    columns."""
-
-    models: Mapping[str, LogLinear]
-    predictors: Mapping[str, tuple[str, ...]]
-
-    @property
-    def modes(self) -> dict[str, FloatArray]:
-        """Effects of every column at the mode."""
-        return {column: model.mode for column, model in self.models.items()}
-
-
 def fitted_chain(
     columns: Sequence[Sequence[Measurement]], records: Records, random: Streams
-) -> Chain:
-    """The chain for n `records` without cells, fitted to the measurements of all columns. Rows are
-    simulated from the models before, of as many columns as a fit has need of."""
-    chain, rows = Chain(models={}, predictors={}), None
+) -> dict[str, LogLinear]:
+    """Models of all columns, in order, for n `records` without cells, fitted to the measurements of
+    each. Rows are simulated from the models before, of as many columns as a fit has need of."""
+    models: dict[str, LogLinear] = {}
+    rows = None
     for measurements in columns:
         column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)
         held = records
         if not {*names} <= {NO_PREDICTOR, *records.public}:
             kept, stream = rows or _repeated(records), f"fit/{column}/rows"
-            held = rows = simulated(chain.predictors, kept, chain.modes, random, stream, even=False)
+            before = {name: model.predictors for name, model in models.items()}
+            modes = {name: model.mode for name, model in models.items()}
+            held = rows = simulated(before, kept, modes, random, stream, even=False)
         elif not records.public and {*names} == {NO_PREDICTOR}:
             held = replace(records, n=1)  # all records are alike
         predictors = [held.predictor(name) for name in names]
@@ -114,11 +103,8 @@ def fitted_chain(
             rng=random.generator(f"fit/{column}"),
             synthesized=[predictor.synthesized for predictor in predictors],
         )
-        chain = Chain(
-            models={**chain.models, column: tables.fit()},
-            predictors={**chain.predictors, column: names},
-        )
-    return chain
+        models[column] = replace(tables.fit(), predictors=names)
+    return models
 
 
 def _repeated(records: Records) -> Records:

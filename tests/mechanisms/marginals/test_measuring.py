@@ -44,9 +44,11 @@ def measuring(**changes: Any) -> Measuring:
 
 
 def drawn(own: Measuring, found: Any, *, even: bool = False) -> Records:
-    chain = own.chain(found, N, streams(1))
+    models = own.models(found, N, streams(1))
+    predictors = {name: model.predictors for name, model in models.items()}
+    modes = {name: model.mode for name, model in models.items()}
     records = Records(domain=found.domain, public=own.public, n=N)
-    return simulated(chain.predictors, records, chain.modes, streams(2), "", even=even)
+    return simulated(predictors, records, modes, streams(2), "", even=even)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, None), (2.0, 1e-6), (40.0, 1e-6)])
@@ -109,8 +111,8 @@ def test_the_reference_counts_beside_the_noise() -> None:
     known = CountedFrame.of(other, DOMAIN, of_other)
     off, true = [], TRUE / N
     free = measuring(reference=known, order={**ORDER, "sex": ()})
-    chain = free.chain(free.all_tables(counted(TABLE)), N, streams(1))
-    assert chain.predictors["sex"] == ("", "age"), "by it alone"
+    models = free.models(free.all_tables(counted(TABLE)), N, streams(1))
+    assert models["sex"].predictors == ("", "age"), "by it alone"
     for reference in (known, None):
         own = measuring(price=Price.of(0.01), reference=reference)
         modes = [own.all_tables(counted(TABLE)).alone["income"].shares for _ in range(4)]
