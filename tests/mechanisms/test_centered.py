@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.center import Center
@@ -214,21 +213,6 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
     assert release.fit.censored is not None
     assert np.abs(release.fit.bounds.by_record).max() <= 2.0
     assert "when they stop depends on the data" in release.statement
-
-
-def test_a_strict_charge_says_that_the_number_of_draws_was_fixed() -> None:
-    table = pd.DataFrame({"y": np.random.default_rng(2).poisson(2, 40)})
-    centered = ph.Censored(POISSON, epsilon=4, inner=ph.Unweighted(POISSON), center={"beta": [0.7]},
-                           sampling="chains", check_modes=False)  # fmt: skip
-    fixed = SamplerSettings(chains=2, warmup=150, draws=400, max_draws=400, parallel_chains=1)
-    options: dict[str, Any] = {"engine": "embedded", "seed": 1, "settings": fixed}
-    easy = ConvergenceRule(rhat=1.3, ess_per_chain=10)
-    release = centered.release(table, rule=easy, **options)
-    assert release.charge.kind == "strict"
-    assert "The number of draws was fixed beforehand" in release.statement
-    hard = ConvergenceRule(ess_per_chain=1e6)  # that no chains meet
-    with pytest.raises(NotConverged, match="number was fixed beforehand"):
-        centered.release(table, rule=hard, **options)
 
 
 @pytest.mark.parametrize(("center", "words"), [

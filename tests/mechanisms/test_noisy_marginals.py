@@ -132,7 +132,7 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
     table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, relation: str, rows: int, delta: Any
 ) -> None:
     """Brute force: all that leave, or all pairs, as many times as a unit has rows. The controls:
-    a second cell of the last table alone, or nothing paid for it."""
+    a second cell of the last table alone (blocks of bins, with a delta), or nothing paid for it."""
     own = table.iloc[:600].assign(person=np.arange(600) // 3)
     unit: dict[str, Any] = {} if rows == 1 else {"unit": "person", "rows_per_unit": rows}
     one = mechanism(
@@ -152,7 +152,10 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
             return table
 
         def ask(tables: Any, **options: Any) -> Any:
-            alone = not moved
+            alone, names = not moved, list(asked.order)
+            blocks = asked._blocks() if alone else {}
+            for (name, query), wide in zip(blocks.items(), tables[len(names) :], strict=False):
+                by_record[id(wide)] = by_record[id(tables[names.index(name)])] @ query.T
             paid = tables[:-1] if alone and broken == "unpaid" else tables
             twice = tables[-1 if alone and broken == "twice" else len(tables) :]
             scale = real(paid, **options).scale

@@ -64,6 +64,7 @@ class Measurement:
     noisy: FloatArray  # (K, L)
     clique: Clique
     stddev: FloatArray  # (K, L), of the noise of each cell
+    query: FloatArray | None = None  # (m, K), of a column alone: `noisy` (m, 1) are these sums
 
     def combined(self, other: Measurement) -> Measurement:
         """Both measurements of one table, each by its precision."""

@@ -9,9 +9,10 @@ neighboring bins are merged by what came out, and pairs of columns are measured 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLi
 from pyhybrid.mechanisms.marginals.one_way import (
     FEWEST_BINS,
     OneWay,
+    blocks,
     merged_domain,
     smooth,
     starts_of,
@@ -41,6 +43,7 @@ _BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
 """Powers of a table's cells that its part of the price goes by, in steps of 2: cells times the size
 of noise, summed over tables, is then least."""
 _MOST_OF_REFERENCE, _MANY = 1500, 10  # effects, with those a reference alone informs; columns
+_MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -226,28 +229,44 @@ class Measuring:
 
     def columns_alone(self, data: CountedFrame | CountedSource) -> Measured:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
-        cliques = [(name, NO_PREDICTOR) for name in self.order]
-        tables = data.tables(self.domain, cliques)
-        answer, noisy = with_noise(cliques, tables, self.price.part(ALONE), self.relation)
+        cliques, queries = [(name, NO_PREDICTOR) for name in self.order], self._blocks()
+        of_column = dict(zip(self.order, data.tables(self.domain, cliques), strict=True))
+        wide = [np.asarray(query @ of_column[name], np.int64) for name, query in queries.items()]
+        cliques += [(name, NO_PREDICTOR) for name in queries]
+        tables, price = [*of_column.values(), *wide], self.price.part(ALONE)
+        answer, noisy = with_noise(cliques, tables, price, self.relation)
+        measurements = {name: [one] for name, one in zip(self.order, noisy, strict=False)}
+        for (name, query), sums in zip(queries.items(), noisy[len(self.order) :], strict=True):
+            measurements[name].append(replace(sums, query=query))
         results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
         reference = None if self.reference is None else self.reference.records(self.domain)
-        for one in noisy:
-            name, measurement = one.clique[0], one
+        for name, of_name in measurements.items():
             if reference is not None:
-                told = of_reference(one.clique, reference.table(one.clique), data.n)
-                measurement = one.combined(told)
-            if self.domain[name].n_bins >= FEWEST_BINS:
-                measurement = self._smoothed(measurement, results, data.n)
-            results.tables[name] = {NO_PREDICTOR: measurement}
+                clique = (name, NO_PREDICTOR)
+                of_name.append(of_reference(clique, reference.table(clique), data.n))
+            results.tables[name] = {NO_PREDICTOR: self._alone(name, of_name, results, data.n)}
         return results
 
-    def _smoothed(self, measurement: Measurement, results: Measured, n: int) -> Measurement:
-        """The counts of a column in bins that are merged by what was measured of them."""
-        name, domain = measurement.clique[0], self.domain[measurement.clique[0]]
-        alone = smooth(measurement, domain, n, informed=not self.for_intervals)
+    def _alone(
+        self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
+    ) -> Measurement:
+        """A column's counts in merged bins, from all measurements of it."""
+        domain = self.domain[name]
+        if domain.n_bins < FEWEST_BINS:
+            return functools.reduce(Measurement.combined, measurements)
+        alone = smooth(measurements, domain, n, informed=not self.for_intervals)
         few = merged_domain(domain, alone.shares, self.most_bins or domain.n_bins)
         results.alone[name], results.domain[name] = alone, few
         return alone.merged(name, n, domain, few)
+
+    def _blocks(self) -> dict[str, FloatArray]:
+        """Blocks of cells that are counted, too: where the noise is Gaussian, which grows by the
+        root of the number of tables, no reference tells of tails, and one set is drawn."""
+        if self.price.rho is None or self.for_intervals or self.reference is not None:
+            return {}
+        smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
+        queries = {name: blocks(self.domain[name]) for name in smoothed}
+        return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
     # --- Models ----------------------------------------------------------------------------------
 

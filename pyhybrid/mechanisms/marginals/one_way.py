@@ -4,7 +4,7 @@ Two-way tables need few bins, or noise drowns them; values need many, or all wit
 alike. So a column is first measured alone in all bins of its domain, and
 
 .. math:: \mu = n\, \operatorname{softmax}(\log w + s + e),\qquad
-    \tilde c \mid \mu \approx N(\mu,\ \operatorname{diag}(\mu + \sigma^2)),
+    \tilde c \mid \mu \approx N(Q \mu,\ Q \operatorname{diag}(\mu) Q' + \sigma^2),
 
 with w the widths of bins times a t density with 3 degrees of freedom, from which s departs by
 little unless counts say so; its center and unit are declared, or are the median and half the
@@ -12,7 +12,9 @@ distance of the quartiles of the noisy counts. s is smooth (second differences N
 P-spline on the bins, on the scale arsinh((y - median) / unit), where a long tail is few steps long,
 so that what noise drowns keeps falling) and e independent, N(0, tau^2); levels have no s. Both
 scales maximize the approximate marginal likelihood. Noise that is cut at zero in each of many empty
-cells would add up, and move a mean by more than all else.
+cells would add up, and move a mean by more than all else. Blocks of bins, wider the further they
+are from the center, are a second query where noise is Gaussian: they measure a tail with less noise
+than its bins do.
 
 References
 ----------
@@ -24,6 +26,7 @@ Quantization distortion in pulse-count modulation, Proc. IRE 39:44-48 (bins by a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -85,23 +88,41 @@ def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
 
 
 def smooth(
-    measurement: Measurement, domain: ColumnDomain, n: int, *, informed: bool = True
+    measurements: Sequence[Measurement],
+    domain: ColumnDomain,
+    n: int,
+    *,
+    informed: bool = True,
 ) -> OneWay:
     """The posterior of a column's log counts, n records in all.
 
     `informed`: start from the t density, which knows more than the domain says, so that intervals
     would be too short.
     """
-    noisy, variance = measurement.noisy[:, 0], np.maximum(measurement.stddev[:, 0], 1e-3) ** 2
+    whole = np.eye(domain.n_cells)
+    queries = np.vstack([whole if m.query is None else m.query for m in measurements])
+    precisions = np.vstack([np.maximum(m.stddev, 1e-3) ** -2 for m in measurements])
+    error = linalg.inv(queries.T @ (precisions * queries))
+    noisy = error @ queries.T @ (precisions * np.vstack([m.noisy for m in measurements]))[:, 0]
     prior = _Prior(domain, noisy, informed=informed)
-    counts = _Counts(noisy=noisy, variance=variance, n=n, prior=prior)
-    # Where few are expected slopes are about 0: no step leads up to counts above all noise.
-    expected = n * _softmax(prior.offset)
-    seen = noisy > np.sqrt(2 * math.log(noisy.size) * variance)
-    start = prior.design.T @ np.log(np.where(seen, noisy, expected) / expected)
+    counts = _Counts(noisy=noisy, error=error, n=n, prior=prior)
+    start = prior.design.T @ _first_guess(measurements, counts)
     at, _, root, _ = counts.mode(prior, start, np.array(_START), iterations=_STEPS, close=_CLOSE)
-    spread = linalg.solve_triangular(root, np.eye(noisy.size), lower=True).T
+    spread = linalg.solve_triangular(root, whole, lower=True).T
     return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
+
+
+def _first_guess(measurements: Sequence[Measurement], cells: _Counts) -> FloatArray:
+    """Log counts of blocks, or with a reference of cells, above all noise, beside the offset, shape
+    (K,): where few are expected slopes are about 0, so that no step leads up to them."""
+    if len(measurements) == 1:
+        return np.zeros(cells.noisy.size)
+    widest = min(measurements, key=lambda m: m.noisy.size)
+    query = np.eye(cells.noisy.size) if widest.query is None else widest.query
+    mu, counts = query @ (cells.n * _softmax(cells.prior.offset)), query @ cells.noisy
+    noise = np.sqrt(np.sum((query @ cells.error) * query, axis=1))
+    seen = counts > noise * math.sqrt(2 * math.log(mu.size))
+    return np.asarray(query.T @ np.log(np.where(seen, counts, mu) / mu))
 
 
 class _Prior:
@@ -151,10 +172,10 @@ class _Prior:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Counts(Likelihood):
-    """Of the `noisy` counts (K,) of cells, whose noise has this `variance` (K,)."""
+    """Of cells whose counts are estimated as `noisy` (K,), with errors of covariance `error`."""
 
     noisy: FloatArray
-    variance: FloatArray
+    error: FloatArray
     n: int
     prior: _Prior
     farthest = 2.0  # a log count
@@ -165,7 +186,7 @@ class _Counts(Likelihood):
     def local(self, effects: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of a softmax, and of counts that vary as Poisson ones."""
         slope = mean[:, None] * (self.prior.design - mean @ self.prior.design / self.n)
-        return slope, np.diag(mean + self.variance)
+        return slope, np.diag(mean) + self.error
 
 
 def _middle(edges: FloatArray, noisy: FloatArray) -> tuple[float, float]:
@@ -186,6 +207,24 @@ def _roughness(middle: FloatArray, median: float, unit: float) -> FloatArray:
     center = int(np.clip(np.argmin(np.abs(middle - median)) - 1, 0, middle.size - 3))
     bends /= np.abs(bends[center, center])
     return np.asarray(bends.T @ bends)
+
+
+def blocks(domain: ColumnDomain) -> FloatArray:
+    """A query (m, K), for tails: bins whose distance from the center, or from where most are
+    expected, is alike within a factor of 2; levels and missing values alone."""
+    edges = np.array(domain.bins)
+    low, high = edges[0], edges[-1]
+    expected = max(low, 0.0) if low >= 0 or domain.levels else (low + high) / 2
+    center = expected if domain.center is None else domain.center
+    least = max((domain.unit or (high - low) / 100) / 2, domain.step or 0.0)
+    far = least * 2.0 ** np.arange(np.ceil(np.log2(max((high - low) / least, 1))) + 1)
+    cuts = np.sort(np.concatenate([center - far, [center], center + far]))
+    at = np.unique(np.searchsorted(edges[1:-1], cuts))
+    block = np.arange(domain.n_cells)
+    inner = np.searchsorted(at, np.arange(domain.n_bins), side="left")
+    block[domain.binned] = len(domain.levels) + inner
+    places = np.unique(block, return_inverse=True)[1]
+    return np.eye(places.max() + 1)[:, places]
 
 
 def merged_domain(domain: ColumnDomain, shares: FloatArray, most_bins: int) -> ColumnDomain:

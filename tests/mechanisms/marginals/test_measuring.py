@@ -51,8 +51,12 @@ def drawn(own: Measuring, found: Any, *, even: bool = False) -> Records:
     return simulated(predictors, records, modes, streams(2), "", even=even)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(2.0, None), (2.0, 1e-6), (40.0, 1e-6)])
-def test_both_steps_cost_no_more_than_the_price(epsilon: float, delta: float | None) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "of_income"), [(2.0, None, 1), (2.0, 1e-6, 2), (40.0, 1e-6, 2)]
+)
+def test_both_steps_cost_no_more_than_the_price(
+    epsilon: float, delta: float | None, of_income: int
+) -> None:
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
     require_opendp()
     price = Price.of(epsilon, delta)
@@ -62,7 +66,7 @@ def test_both_steps_cost_no_more_than_the_price(epsilon: float, delta: float | N
     spent = [(each.sensitivity / each.scale) ** power / power for each in found.answers]
     assert 0.99 * whole < sum(spent) <= whole
     assert spent[0] == pytest.approx(0.2 * whole, rel=0.02)
-    assert len(first.tables()) == 2
+    assert len(first.tables()) == 1 + of_income, "bins, and blocks of them"
     assert sum(len(own.tables()) for own in others) == 3
     assert others[0].scale >= others[-1].scale, "of fewer cells, and of more"
 
@@ -149,12 +153,14 @@ def test_a_reference_is_a_measurement_whose_error_is_sampling_and_drift() -> Non
 
 def test_sets_to_be_pooled_take_nothing_from_noisy_quartiles_and_one_set_does() -> None:
     """Where noise hides all, a column is flat for several sets, and about its quartiles for one."""
-    noisy = np.zeros((41, 1))
+    price, noisy = Price.of(1.0, 1e-6), np.zeros((41, 1))
     noisy[8:14] = 100
     shares = []
     for several in (True, False):
+        own = measuring(price=price, for_intervals=several)
+        assert (own._blocks() == {}) == several
         table = Measurement(noisy=noisy, clique=("income", ""), stddev=np.full((41, 1), 1e6))
-        found = smooth(table, DOMAIN["income"], N, informed=not several).shares[:-1]
+        found = smooth([table], DOMAIN["income"], N, informed=not several).shares[:-1]
         shares.append(found.max() / found.min())
     assert shares[0] < 1.01
     assert shares[1] > 100
