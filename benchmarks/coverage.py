@@ -2,9 +2,9 @@
 
 Tables of 1,000 records: a (3 levels), b (2 levels), y of mean 10 + 5 a + 8 b, gamma, in whole
 numbers. Intervals of four quantities (the coefficients of y on a and b, the share of y above 40
-where b is 1) from 20 sets, combined by the noise-aware rule; the control takes sets of the mode and
-the rule for partial synthesis, which knows nothing of the noise. "public" keeps a and b as they
-are, "whole" synthesizes all three. Lines are kept in results/coverage.csv; delete to measure anew.
+where b is 1) from 20 sets, combined by the noise-aware rule; the control takes the rule for
+partial synthesis, which knows nothing of the noise. "public" keeps a and b as they are, "whole"
+synthesizes all three. Lines are kept in results/coverage.csv; delete to measure anew.
 
     python -m benchmarks coverage
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +93,6 @@ def covered(
     rng = np.random.default_rng(seed)
     df, other = _table(rng), _table(rng)
     mechanism = _mechanism(form, where, epsilon, other)
-    if not aware:
-        mechanism = replace(mechanism, noise_aware=False)
     sets = mechanism.release(df, n_synthetic=_SETS).synthetic
     pairs = [_estimates(each) for each in sets]
     rule = "noise_aware" if aware else "partially_synthetic"

@@ -87,7 +87,6 @@ def _marginals(case: Case, epsilon: float, *, whole: bool) -> ph.NoisyMarginals:
         delta=_DELTA if whole else None,
         most_bins="auto",
         relation="remove",
-        noise_aware=False,
     )
 
 

@@ -4,7 +4,7 @@ statement of a charge is made of."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,6 @@ UNCONFIRMED = f"the owner has not confirmed that the calibration has other recor
 _CHOSEN = "the model and its formula, scale, shift, k"
 Fitted = Callable[[FitSession], PosteriorFit]
 """A mechanism: from a session to the fit that it would release from."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alone:
-    """A record or unit in words, and the column of the design whose coefficient it nearly alone
-    informs, with its share of the information."""
-
-    whose: str
-    column: str
-    share: float
 
 
 def local_loss(
@@ -86,15 +76,16 @@ def _without(
     return refit_of(change(fit), change(refit), delta=delta, record=unit)
 
 
-def sole_informants_of(session: FitSession) -> list[Alone]:
-    """Records or units that nearly alone inform a coefficient of the session's model."""
+def sole_informants_of(session: FitSession) -> list[tuple[str, str, float]]:
+    """Records or units that nearly alone inform a coefficient of the session's model, in words,
+    with its column and their share of its information."""
     matrix = session.bound.matrix
     if matrix is None:
         return []
-    informants = sole_informants(matrix.X, None if session.units is None else session.owner)
+    unit = None if session.units is None else session.owner
     return [
-        Alone(whose=_name(session, one.record), column=matrix.named(one.column), share=one.share)
-        for one in informants
+        (_name(session, one.record), matrix.named(one.column), one.share)
+        for one in sole_informants(matrix.X, unit)
     ]
 
 
@@ -129,7 +120,7 @@ def facts_of_loss(fit: PosteriorFit, session: FitSession, loss: LocalLoss) -> di
     facts: dict[str, Any] = {"refits": len(loss.refits)}
     alone = [] if loss.refits else sole_informants_of(session)
     if alone:
-        columns = sorted({one.column for one in alone})
+        columns = sorted({column for _, column, _ in alone})
         facts["alone"] = {"records": len(alone), "columns": columns}
     if fit.bounds.draw_quantile < 1:
         # Upper confidence bound of the probability that a draw is one of those dropped; chains

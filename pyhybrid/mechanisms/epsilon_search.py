@@ -6,7 +6,7 @@ The setting is the scale (LipschitzWeighted, CountWeighted), the weight (ScalarW
 A search looks at the confidential data, which no guarantee covers, and the charge says so. It is on
 fits whose weights are taken as fixed. What refits without single records add to the charge is then
 known at the value that meets the target, and the search is repeated for smaller epsilons, until the
-charge is below the target and near it.
+charge is below the target.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ _TOLERANCE, _MOST = 0.05, 0.1  # of the target; nats
 _ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
 _FITS, _ROUNDS = 20, 8  # of one search; of searches, for what refits add to epsilon
-_NEAR = 0.9  # the share of the target from which a charge is near it
-_SMALLEST_STEP = 0.3  # of the charge, in one round
-_CLEAR_STEP = 0.9  # of epsilon at fixed weights, where no round has met the goal
+_STEP, _CLEAR_STEP = 1.5, 0.9  # power of target over charge that epsilon falls by; at least so far
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,47 +106,25 @@ def meet_epsilon(
         return candidate.charge(session, path, loss, 1, draws).epsilon
 
     search = Search(cost, mechanism.limits(session), mechanism.setting, _FITS)
-    aim, goal, charged = target, target - within / 2, dict[float, float]()
+    aim = target
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
-        if value in charged:
+        charged = cost(value, refits)
+        if charged <= target:
             break
-        charged[value] = cost(value, refits)
-        if _NEAR * target <= charged[value] <= target or charged[value] <= search.tried[value]:
-            break
-        aim = _next_aim([(search.tried[value], charged[value]) for value in charged], goal)
-    met = [value for value in charged if charged[value] <= target]
-    if not met:
+        aim = search.tried[value] * min((target / charged) ** _STEP, _CLEAR_STEP)
+    else:
         raise InvalidInput(
             f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
-            f"epsilon at {mechanism.setting} = {value:.4g} to {charged[value]:g}; change the other "
-            "options"
+            f"epsilon at {mechanism.setting} = {value:.4g} to {charged:g}; change the other options"
         )
-    value = max(met, key=charged.__getitem__)
     return Solution(
         mechanism=mechanism.at(value),
         value=value,
-        epsilon=charged[value],
+        epsilon=charged,
         tried=search.tried,
         session=session,
     )
-
-
-def _next_aim(rounds: list[tuple[float, float]], goal: float) -> float:
-    """Epsilon at fixed weights to look for next, by (epsilon at fixed weights, charge) of the
-    rounds: on the line in logs between the charges next to the goal, or by the square root. Charges
-    scatter: where none has met the goal, the step is from the smallest epsilon, and a clear one."""
-    by_charge = sorted(rounds, key=lambda pair: pair[1])
-    n_below = sum(charge <= goal for _, charge in rounds)
-    if n_below == 0:
-        fixed, charge = min(rounds)
-        return fixed * min(max(goal / charge, _SMALLEST_STEP) ** 2, _CLEAR_STEP)
-    if n_below == len(rounds):
-        fixed, charge = by_charge[-1]
-        return fixed * (goal / charge) ** 2
-    (fixed, charge), (more, most) = by_charge[n_below - 1 : n_below + 1]
-    share = math.log(goal / charge) / math.log(most / charge)
-    return float(fixed * (more / fixed) ** share)
 
 
 class Search:

@@ -1,11 +1,9 @@
 r"""Noisy contingency tables: how often each level of one thing meets each cell of another.
 
 All tables together are one vector of counts with noise from one mechanism, so that what they cost
-is that vector's sensitivity. A record adds 1 to each of T tables, in one cell or shared out over
-the cells of public predictors. Leaving it out changes the vector by T in L1 and at most
-:math:`\sqrt{T}` in L2, since shares that sum to 1 have squares that sum to at most 1; replacing it
-by 2 T and :math:`\sqrt{2 T}`, since two vectors of nonnegative entries are never further apart than
-if they had no cell in common.
+is that vector's sensitivity. A record is in one cell of each of T tables: leaving it out changes
+the vector by T in L1 and by :math:`\sqrt{T}` in L2; replacing it by 2 T and :math:`\sqrt{2 T}` at
+most.
 
 References
 ----------
@@ -17,13 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_each, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
@@ -34,38 +31,14 @@ IntArray = npt.NDArray[np.int64]
 _ASSUMED = "The tables and their cells were fixed without looking at the data."
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CrossTable:
-    """Counts of a table (K, L), in parts of a record: `unit` of each record. Confidential."""
-
-    counts: IntArray
-    unit: int
-
-    @classmethod
-    def of_records(
-        cls, codes: IntArray, cells: sparse.csr_array, *, n_rows: int, unit: int
-    ) -> CrossTable:
-        """Records in the rows `codes` (n,), 0 .. n_rows - 1, each shared out over the cells of its
-        row of `cells` (n, L), whole numbers; refused unless these are `unit` parts of it."""
-        check_each(
-            (codes >= 0) & (codes < n_rows),
-            f"codes must be whole numbers in 0 .. {n_rows - 1}: record {{}} is not",
-        )
-        shared = np.asarray(cells.sum(axis=1)).ravel()
-        if cells.dtype.kind not in "iu" or (cells.data < 0).any() or (shared != unit).any():
-            raise InvalidInput(
-                f"a table must share each record out in {unit} parts, whole numbers >= 0: more "
-                "would change the tables by more than the noise is made for"
-            )
-        n = codes.size
-        rows = sparse.csr_array((np.ones(n, np.int64), (codes, np.arange(n))), (n_rows, n))
-        return cls(counts=np.asarray((rows @ cells).todense(), dtype=np.int64), unit=unit)
-
-    def in_blocks(self, block: IntArray) -> CrossTable:
-        """The same records in the block (K,) of each row."""
-        counts = np.zeros((int(block[-1]) + 1, self.counts.shape[1]), dtype=np.int64)
-        np.add.at(counts, block, self.counts)
-        return replace(self, counts=counts)
+def cross_table(codes: Sequence[IntArray], shape: Sequence[int]) -> IntArray:
+    """How many records are in each cell of a table of this `shape`, by the code of each record
+    (n,) along each side. Confidential."""
+    try:
+        cells = np.ravel_multi_index(tuple(codes), tuple(shape))
+    except ValueError:
+        raise InvalidInput("codes must be whole numbers within the table: some are not") from None
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +75,11 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NoisyTables(PrivateAnswer):
-    """Cells of all tables with noise, in `unit` parts of a record. Sensitivity of all together (L1
-    of Laplace, L2 of Gaussian noise, which has a delta) and scale of a cell's noise are in
-    records."""
+    """Cells of all tables with noise; sensitivity of all together (L1 of Laplace, L2 of Gaussian
+    noise, which has a delta), and scale of a cell's noise."""
 
     value: IntArray  # (B,)
     shapes: tuple[tuple[int, ...], ...]  # rows and columns of each table
-    unit: int
     sensitivity: float
     scale: float
 
@@ -130,42 +101,40 @@ class NoisyTables(PrivateAnswer):
 
     @property
     def variance(self) -> float:
-        """Of the noise of one cell, in records."""
+        """Of the noise of one cell."""
         if self.charge.delta:  # that of the discrete one is no larger [CKS20, corollary 9]
             return self.scale**2
-        q = float(np.exp(-1 / (self.scale * self.unit)))  # weights are exp(-|k| / scale)
-        return 2 * q / (1 - q) ** 2 / self.unit**2
+        q = math.exp(-1 / self.scale)  # weights are exp(-|k| / scale)
+        return 2 * q / (1 - q) ** 2
 
     def tables(self) -> list[FloatArray]:
-        """Each table in records, shape (K_t, L_t)."""
+        """Each table, shape (K_t, L_t)."""
         ends = np.cumsum([rows * columns for rows, columns in self.shapes])
-        parts = np.split(self.value / self.unit, ends[:-1])
+        parts = np.split(self.value.astype(np.float64), ends[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
 
 def noisy_tables(
-    tables: Sequence[CrossTable], *, price: Price, relation: str = "replace"
+    tables: Sequence[IntArray], *, price: Price, relation: str = "replace"
 ) -> NoisyTables:
     """All tables over the same records, with discrete noise at the `price` of all together: Laplace
     of scale 2 T / epsilon, or T / epsilon, Gaussian of sqrt(T / rho), or sqrt(T / 2 rho)."""
     changed = CHANGED[check_choice(relation, "relation", RELATIONS)] * len(tables)
-    alike = len({(table.unit, int(table.counts.sum())) for table in tables}) == 1
-    if not alike or any((table.counts < 0).any() for table in tables):
-        raise InvalidInput("tables must be at least one, over the same records in the same parts")
-    unit = check_count(tables[0].unit, "unit")
+    alike = len({int(table.sum()) for table in tables}) == 1
+    if not alike or any((table < 0).any() for table in tables):
+        raise InvalidInput("tables must be at least one, over the same records")
     if price.rho is None:
         sensitivity = float(changed)
-        measurement, scale = whole_number_noise(changed, price.epsilon, unit)
+        measurement, scale = whole_number_noise(changed, price.epsilon)
     else:
         sensitivity = math.nextafter(math.sqrt(changed), math.inf)
-        measurement, scale = whole_number_noise(sensitivity, unit=unit, rho=price.rho)
-    counts = np.concatenate([table.counts.ravel() for table in tables])
+        measurement, scale = whole_number_noise(sensitivity, rho=price.rho)
+    counts = np.concatenate([table.ravel() for table in tables])
     return NoisyTables(
         value=np.array(measurement(counts.tolist()), dtype=np.int64),
-        shapes=tuple(table.counts.shape for table in tables),
-        unit=unit,
+        shapes=tuple(table.shape for table in tables),
         sensitivity=sensitivity,
-        scale=scale / unit,
+        scale=scale,
         charge=PrivacyCharge.strict(
             mechanism="noisy_tables", relation=relation,
             epsilon=price.epsilon, rho=price.rho, delta=price.delta,

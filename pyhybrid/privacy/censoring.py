@@ -176,7 +176,7 @@ class Cap:
     """The interval [-below, above] that the terms of a censored likelihood are clipped to.
 
     With units the clip acts on the sum of a unit's terms. With frozen rows `excess` is added to
-    every term before it is clipped, and the parameters' region ends where `beyond` is above 0.
+    every term before it is clipped, and parameters stay within their region.
     """
 
     below: float  # nats, above 0
@@ -235,12 +235,6 @@ class Cap:
         return np.asarray(
             (whole - self._frozen_total(frozen_log_lik, self.below, self.above)) / self.frozen.n
         )
-
-    def beyond(self, frozen_log_lik: LogLik) -> FloatArray:
-        """Fall of the log density for lying outside of the region, shape (S,), nats."""
-        assert self.frozen is not None
-        mean = self._frozen_total(frozen_log_lik, np.inf, np.inf) / self.frozen.n
-        return np.asarray(self.steep * np.maximum(-mean - self.farthest, 0))
 
     def _frozen_total(self, log_lik: LogLik, below: float, above: float) -> FloatArray:
         """Sum of the frozen records' terms, each clipped, shape (S,)."""

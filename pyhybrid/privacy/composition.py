@@ -78,9 +78,7 @@ def _delta_of(charges: Sequence[PrivacyCharge]) -> float:
     return deltas[0] if deltas else 0.0
 
 
-def compose_charges(
-    charges: Sequence[PrivacyCharge], *, mechanism: str, allow_unlike: bool = False
-) -> PrivacyCharge:
+def compose_charges(charges: Sequence[PrivacyCharge], *, mechanism: str) -> PrivacyCharge:
     """One charge for data sets whose columns were released one after the other.
 
     By each accounting that all parts have, and by the one that each part was counted by: epsilons
@@ -89,30 +87,21 @@ def compose_charges(
     Parameters
     ----------
     charges : sequence of PrivacyCharge
-        Of one relation, unit of privacy, number of sets and number of released draws.
+        Of one kind, relation, unit of privacy, number of sets and number of released draws.
     mechanism : str
         Name of what was made of them.
-    allow_unlike : bool, default False
-        Take strict charges beside local ones. What holds for every database holds for this one:
-        the whole is then asymptotic local, and says so.
 
     Raises
     ------
     InvalidInput
-        For no charges, unlike relations, numbers or deltas, or unlike kinds that are not allowed.
+        For no charges, and those that are unlike.
     """
     if not charges:
         raise InvalidInput("charges must hold at least one charge: found none")
-    for name in ("relation", "unit", "n_synthetic", "n_draws_released"):
+    for name in ("kind", "relation", "unit", "n_synthetic", "n_draws_released"):
         values = sorted({str(getattr(charge, name)) for charge in charges})
         if len(values) > 1:
             raise InvalidInput(f"charges must agree in {name}: found {', '.join(values)}")
-    kinds = {charge.kind for charge in charges}
-    if len(kinds) > 1 and not allow_unlike:
-        raise InvalidInput(
-            f"charges must be of one kind: found {' and '.join(sorted(kinds))}; allow_unlike=True "
-            "states the whole as asymptotic local, the weaker of the two"
-        )
     delta = _delta_of(charges)
     parts = [part for charge in charges for part in (charge.parts or (charge,))]
     counted = {charge.accounting for charge in charges}
@@ -124,7 +113,7 @@ def compose_charges(
     first, draws = charges[0], [c.n_draws for c in charges if c.n_draws is not None]
     return PrivacyCharge(
         mechanism=mechanism,
-        kind=first.kind if len(kinds) == 1 else ASYMPTOTIC_LOCAL,
+        kind=first.kind,
         relation=first.relation,
         n_synthetic=first.n_synthetic,
         n_draws_released=first.n_draws_released,

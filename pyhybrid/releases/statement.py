@@ -84,8 +84,6 @@ def assumptions(charge: PrivacyCharge) -> list[str]:
         facts = {**dict.fromkeys(_FACTS), **part.facts}
         said += _WORDS.rendered("assumed", charge=part, f=facts)
         said += [" ".join(str(text).split()) for text in facts["assumes"] or ()]
-    if len({part.kind for part in charge.parts}) > 1:
-        said.append(_WORDS.sentence("assumed", "unlike"))
     return list(dict.fromkeys(said))
 
 
@@ -109,9 +107,8 @@ def stated_charge(charge: PrivacyCharge) -> dict[str, Any]:
 
 def _summary(release: ReleaseRecord, n_records: int) -> list[str]:
     values: dict[str, Any] = {"charge": release.charge, "counts": release.provenance.counts}
-    aware = release.settings.get("noise_aware")
     field = values["counts"] if values["counts"] in ("tables", "scores") else "draws"
-    source = _WORDS.sentence("source", field, noise_aware=aware, **values)
+    source = _WORDS.sentence("source", field, **values)
     columns, several = in_one_line(*release.synthesized), len(release.synthesized) > 1
     return _WORDS.rendered(
         "summary", columns=columns, several=several, n_records=n_records, source=source, **values

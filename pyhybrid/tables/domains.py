@@ -12,7 +12,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
-from pyhybrid.mechanisms.marginals.select import most_cells
+from pyhybrid.mechanisms.marginals.measure import most_cells
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import (
     Amounts,

@@ -26,7 +26,7 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.disclosive_columns import exposed_columns, names_persons
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.mechanisms.marginals.measurement import DRIFT
+from pyhybrid.mechanisms.marginals.measure import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import (
     Counts,

@@ -15,10 +15,11 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.fitting.exact import exact_posterior
+from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.regression import RegressionModel
-from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.grid import GridForm
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
@@ -152,7 +153,10 @@ def centered_cases() -> dict[str, tuple[RegressionModel, Array, tuple[float, ...
 @pytest.mark.samples
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", ["poisson", "negative binomial", "beta", "normal"])
-def test_centered_posteriors_pass_and_their_controls_are_caught(name: str, relation: str) -> None:
+def test_centered_posteriors_pass_and_their_controls_are_caught(
+    name: str, relation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyhybrid.mechanisms.censored.center._SIZES", POINTS)
     model, values, support = centered_cases()[name]
     frozen = ph.calibrate(
         model, pd.DataFrame({"y": values}), epsilon=EPSILON, relation=relation, n_draws=50,
@@ -180,14 +184,17 @@ def centered_posterior(
     assert isinstance(model, RegressionModel)
     form = model.grid_form(("Intercept",))
     assert form is not None
-    fine = center.grid(form)
-    assert fine is not None
-    size = POINTS[len(fine.axes)]
-    grid = ParameterGrid(axes=tuple(replace(axis, size=size) for axis in fine.axes))
+    grid = center.grid(form)
+    assert grid is not None
     kept: list[Array] = []  # the excess of the calibration is that of every database
 
     def posterior(database: Database) -> Array:
         bound = bound_of(database)
+        if not broken:  # the mechanism itself
+            session = open_session(bound, engine="embedded", seed=1)
+            fit = ph.Censored(calibration=frozen, relation=frozen.relation).fit(session).fit
+            assert fit.exact is not None
+            return normalized(fit.exact.log_density)
         alpha, used = frozen.weights(bound), center
         if broken == "own center":
             used = replace(center, parameters=own_center(center, form, database))

@@ -18,10 +18,14 @@ import pandas as pd
 import pytest
 
 from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.mechanisms.marginals.domain import PARTS
-from pyhybrid.mechanisms.marginals.measurement import measured, with_noise
-from pyhybrid.mechanisms.marginals.select import ALONE, CountedFrame, Measuring
-from pyhybrid.primitives.tables import CrossTable, NoisyTables
+from pyhybrid.mechanisms.marginals.measure import (
+    ALONE,
+    CountedFrame,
+    Measuring,
+    measured,
+    with_noise,
+)
+from pyhybrid.primitives.tables import IntArray, NoisyTables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
 
@@ -113,7 +117,7 @@ def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
 
 
 def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
-    """Tables of y and x, z and x, z and y; x is shared out between the ends of its range. Of a
+    """Tables of y and x, z and x, z and y. Of a
     release in two steps y has four bins, of which a record is in the outer ones."""
     y: Any = {"bins": [0, 0.25, 0.5, 0.75, 1]} if "most_bins" in changes else (0, 1)
     options: dict[str, Any] = {
@@ -127,33 +131,27 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
 
 def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     """Counts of each step, and its noise as it is taken."""
-    measuring, tables = _tables(mechanism, df)
-    steps = []
-    price = measuring.price
+    measuring, data, tables = _tables(mechanism, df)
+    steps, price = [], measuring.price
     if measuring.most_bins is not None:
-        steps.append(
-            _step(
-                _alone(measuring, df),
-                measuring.columns_alone(CountedFrame(table=df, public=measuring.public)).answers[0],
-            )
-        )
+        steps.append(_step(_alone(measuring, data), measuring.columns_alone(data).answers[0]))
         price = price.part(1 - ALONE)
     answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
     for answer in answers:
-        alike = [table for table in tables if table.counts.shape in answer.shapes]
+        alike = [table for table in tables if table.shape in answer.shapes]
         steps.append(_step(alike, answer))
     return steps
 
 
-def _alone(measuring: Measuring, df: pd.DataFrame) -> list[CrossTable]:
-    records = measuring.nothing.records(df, measuring.public)
-    return [records.table((name, "")) for name in measuring.order]
+def _alone(measuring: Measuring, data: CountedFrame) -> list[IntArray]:
+    return data.tables(measuring.domain, [(name, "") for name in measuring.order])
 
 
-def _tables(mechanism: NoisyMarginals, df: pd.DataFrame) -> tuple[Measuring, Sequence[CrossTable]]:
-    measuring = mechanism._measuring(df)
-    records = replace(measuring.nothing, domain=_merged(measuring)).records(df, measuring.public)
-    return measuring, [records.table(clique) for clique in measuring.cliques]
+def _tables(
+    mechanism: NoisyMarginals, df: pd.DataFrame
+) -> tuple[Measuring, CountedFrame, list[IntArray]]:
+    measuring, data = mechanism._counted(df)
+    return measuring, data, data.tables(_merged(measuring), measuring.cliques)
 
 
 def _merged(measuring: Measuring) -> dict[str, Any]:
@@ -166,8 +164,8 @@ def _merged(measuring: Measuring) -> dict[str, Any]:
     return {**measuring.domain, **few}
 
 
-def _step(tables: Sequence[CrossTable], answer: NoisyTables) -> _Step:
-    counts = np.concatenate([table.counts.ravel() for table in tables]) / PARTS
+def _step(tables: Sequence[IntArray], answer: NoisyTables) -> _Step:
+    counts = np.concatenate([table.ravel() for table in tables])
     return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
 
@@ -176,7 +174,7 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
 
     def of_one(df: pd.DataFrame) -> list[_Step]:
         """Noise that is scaled for one table, added to all of them."""
-        measuring, tables = _tables(mechanism, df)
+        measuring, _, tables = _tables(mechanism, df)
         price, relation, cliques = measuring.price, measuring.relation, measuring.cliques
         return [_step(tables, with_noise(cliques[:1], tables[:1], price, relation)[0])]
 
@@ -187,9 +185,9 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
 
     def not_charged(df: pd.DataFrame) -> list[_Step]:
         """Each step at the whole price."""
-        measuring, tables = _tables(mechanism, df)
+        measuring, data, tables = _tables(mechanism, df)
         price, relation = measuring.price, measuring.relation
-        each = (_alone(measuring, df), tables)
+        each = (_alone(measuring, data), tables)
         return [
             _step(own, with_noise([("", "")] * len(own), own, price, relation)[0]) for own in each
         ]

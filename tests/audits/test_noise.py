@@ -16,7 +16,6 @@ import pytest
 from scipy.stats import binom
 
 import pyhybrid as ph
-from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.primitives import (
     dp_kmeans,
     exponential_mechanism,
@@ -46,17 +45,6 @@ def test_the_bound_covers_the_true_epsilon_exactly() -> None:
     ])  # fmt: skip
     assert joint[bounds <= math.log(p / q)].sum() >= confidence
     assert (bounds > math.log(p / q) / 2).any(), "it does exceed smaller values at times"
-
-
-def test_bounds_by_hand() -> None:
-    assert epsilon_lower_bound(0, 100, 0, 100) == 0
-    assert epsilon_lower_bound(50, 100, 50, 100) == 0
-    assert epsilon_lower_bound(100, 100, 100, 100) == 0
-    # All against none of n: Clopper-Pearson gives a^(1/n) and 1 - a^(1/n), a = (1 - c) / 2.
-    edge = 0.005 ** (1 / 200)
-    assert epsilon_lower_bound(200, 200, 0, 200, confidence=0.99) == pytest.approx(
-        math.log(edge / (1 - edge))
-    )
 
 
 def test_the_audit_finds_the_event_in_either_direction() -> None:
@@ -131,20 +119,6 @@ def test_perturbed_histogram_exactly() -> None:
     assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
 
 
-@needs_opendp
-def test_replacing_a_record_under_the_noise_of_remove_is_refuted() -> None:
-    """The reason for Laplace(2 / epsilon): with scale 1 / epsilon a replacement costs twice."""
-
-    def shares(code: int) -> Array:
-        found = [
-            laplace_counts([code], n_categories=2, epsilon=EPSILON, relation="remove").value
-            for _ in range(3000)
-        ]
-        return np.array([perturbed_probabilities(f, np.zeros(2))[0] for f in found])
-
-    assert audit_epsilon(shares(0), shares(1), confidence=CONFIDENCE) > EPSILON
-
-
 # --- Mechanisms as they run -----------------------------------------------------------------------
 
 RUNS = 3000
@@ -197,8 +171,7 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> Array:
     """The noisy table of one record's answer, as of counts."""
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0, 1))}
     mechanism, df = ph.NoisyMarginals(domain=domain, epsilon=epsilon), pd.DataFrame({"y": [answer]})
-    measuring = mechanism._measuring(df)
-    data = CountedFrame(table=df, public=measuring.public)
+    measuring, data = mechanism._counted(df)
     tables = [measuring.all_tables(data).answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 

@@ -213,14 +213,6 @@ def test_a_refit_that_is_impossible_releases_nothing() -> None:
         mechanism.release(table, **OPTIONS)
 
 
-def test_censored_is_charged_its_cap_whatever_the_accounting(session: FitSession) -> None:
-    mechanism = ph.Censored(MODEL, epsilon=40, inner=ph.Unweighted(MODEL), accounting="range")
-    release = released(session, mechanism)
-    assert (release.charge.epsilon, release.charge.mu) == (40.0, None)
-    assert release.confidential.loss is None
-    assert "accounting" not in mechanism.describe()
-
-
 def test_a_ball_about_a_level_is_the_level_itself() -> None:
     """Not its neighbors among the codes, whatever the radius says."""
     levels = [f"l{k}" for k in range(8)]

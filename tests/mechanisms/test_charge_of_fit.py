@@ -12,10 +12,10 @@ from pyhybrid.core.errors import SamplingError
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_mu
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT
 from pyhybrid.privacy.refits import LocalLoss, Refit
 from pyhybrid.releases.statement import assumptions, not_covered
-from tests.refusals import fails, refuses
+from tests.refusals import fails
 
 MODEL = ph.Poisson("visits ~ 1")
 
@@ -105,23 +105,6 @@ def test_without_a_finite_bound_there_is_no_charge(overall: float) -> None:
     fails(SamplingError, "must be finite: a record with a positive weight", local, fit(overall))
 
 
-def test_the_three_accountings_of_one_fit() -> None:
-    """Two draws: mu sqrt(2), 2 R, 2 x 2 Delta; the fields are the same whichever is chosen."""
-    charges = {name: local(fit(), name) for name in ("gaussian", "range", "lipschitz")}
-    gaussian, ranged, papers = charges.values()
-    assert gaussian.epsilon == pytest.approx(epsilon_of_mu(0.1 * 2**0.5, 1e-6), abs=0.01)
-    assert gaussian.epsilon >= epsilon_of_mu(0.1 * 2**0.5, 1e-6)
-    assert (ranged.epsilon, papers.epsilon) == (1.4, 6.0)
-    assert [each.delta for each in charges.values()] == [1e-6, 0.0, 0.0]
-    for name, each in charges.items():
-        assert each.accounting == name
-        assert (each.epsilon_range, each.epsilon_lipschitz, each.mu) == (1.4, 6.0, 0.1)
-        assert each.epsilon_published == 6.0
-        assert each.epsilon_by("gaussian", delta=1e-6) == gaussian.epsilon
-    assert says(gaussian, "Many records: the posteriors with and without a record are close to")
-    assert not says(ranged, "Many records")
-
-
 def test_what_refits_lose_is_charged_where_it_is_more() -> None:
     more = loss(Refit(record=3, loss=6.4))
     papers, ranged = local(fit(), of=more), local(fit(), "range", of=more)
@@ -135,20 +118,6 @@ def test_what_refits_lose_is_charged_where_it_is_more() -> None:
     assert says(local(fit()), "As published: the weights are taken as fixed")
     endless = loss(Refit(record=3, loss=np.inf))
     fails(SamplingError, "must be finite at every draw", local, fit(), of=endless)
-
-
-def test_without_refits_a_record_that_alone_informs_a_coefficient_is_said() -> None:
-    X = np.column_stack([np.ones(100), np.arange(100) == 4])
-    matrix = SimpleNamespace(X=X, named=lambda place: ("1", "'g'")[place])
-    assert says(local(fit(), matrix=matrix), "1 record nearly alone informs a coefficient ('g')")
-    assert not says(local(fit()), "nearly alone inform")
-
-
-def test_delta_is_below_one_over_the_number_of_records_or_units() -> None:
-    """100 units of privacy, however many records they have."""
-    refuses(r"delta must be below 1 / n = 1.0e-02", local, fit(), "gaussian", delta=0.01)
-    assert local(fit(), "gaussian", delta=0.0099).delta == 0.0099
-    assert local(fit(), "range", delta=0.5).delta == 0.0, "it is of Gaussian accounting"
 
 
 def test_dropped_draws_coded_predictors_and_lost_chains_are_said() -> None:

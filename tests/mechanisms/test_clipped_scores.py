@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import warnings
 
 import numpy as np
@@ -15,6 +14,7 @@ from pyhybrid.mechanisms import clipped_scores, scored_records
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.conversions import mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.usefixtures("opendp")
 N = 300
@@ -50,6 +50,12 @@ MODELS = {
 }
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """Fewer simulated outcomes, of which neither sensitivity nor epsilon is made."""
+    monkeypatch.setattr(clipped_scores, "_SIMULATED", 3_000)
+
+
 def seen_sums(monkeypatch, mechanism, table):
     """What a release tells the noise: each sum and its sensitivity, under one outcome of it."""
     seen, rng = [], np.random.default_rng(9)
@@ -69,6 +75,7 @@ ODD = [None, -1, 0, 10**9, 1e308, float("nan"), float("inf"), "text", "3", "yes"
        pd.Timestamp("2020-01-01"), 2.5]  # fmt: skip
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("outcome", "relation"),
     [*((name, "remove") for name in MODELS), ("visits", "replace"), ("asked", "replace")],
@@ -96,6 +103,7 @@ def test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity(monkeypatch, o
         pd.testing.assert_frame_equal(drawn, drawn_after)
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_type_of_the_column_tells_nothing(monkeypatch):
     """One text cell makes a column of numbers one of objects; the release is the same."""
     mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1)
@@ -108,6 +116,7 @@ def test_a_type_of_the_column_tells_nothing(monkeypatch):
         pd.testing.assert_frame_equal(drawn, results[0][2])
 
 
+@pytest.mark.usefixtures("quick")
 def test_broken_mechanisms_are_caught(monkeypatch):
     """The controls: without a clip, and with a center computed from the data, a neighbor moves
     more than the sensitivity, or something else than the sums."""
@@ -144,6 +153,7 @@ def test_broken_mechanisms_are_caught(monkeypatch):
         assert not moved()[1]
 
 
+@pytest.mark.usefixtures("quick")
 def test_blocks_that_are_clipped_one_by_one_are_caught(monkeypatch):
     """The control of stacking: each block of a record has a norm of C, both have a larger one."""
     mechanism = ph.ClippedScores(MODELS["pension"], epsilon=1)
@@ -179,12 +189,12 @@ def test_what_no_block_takes_is_absent_from_all_of_them():
     np.testing.assert_array_equal(zeros[:3], [[0, 3], [1, gone], [gone, gone]])
 
 
+@pytest.mark.long
 def test_zeros_and_missing_values_come_back_in_their_shares():
     """Within about 5 standard errors of a share at epsilon 8, whatever the rows' labels are."""
     table = survey(16000)[::2]
     for outcome, of_block in (
-        ("pension", lambda y: y == 0), ("vote", pd.isna), ("asked", lambda y: y == 99),
-        ("seen", pd.isna),
+        ("pension", lambda y: y == 0), ("asked", lambda y: y == 99), ("seen", pd.isna),
     ):  # fmt: skip
         release = ph.ClippedScores(MODELS[outcome], epsilon=8).release(table)
         values = release.synthetic[0][outcome]
@@ -197,6 +207,7 @@ def test_zeros_and_missing_values_come_back_in_their_shares():
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("unit", [None, "person"])
 def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
     mechanism = ph.ClippedScores(MODELS["visits"], epsilon=1, unit=unit)
@@ -210,8 +221,9 @@ def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
     assert (worst <= 1) == (unit is not None)
 
 
+@pytest.mark.usefixtures("quick")
 def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
-    for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
+    for epsilon in (0.1, 1.0, 8.0):
         n = 3000 if epsilon > 0.1 else 20_000  # of fewer it is refused
         release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n))
         assert release.charge.epsilon == epsilon
@@ -233,6 +245,7 @@ def test_noise_has_the_scale_that_is_charged():
         gaussian_sums([0], 100, 0.2)
 
 
+@pytest.mark.usefixtures("quick")
 def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
     table = survey(2000)
     release = ph.ClippedScores(MODELS["income"], epsilon=2).release(table, n_synthetic=3)
@@ -253,7 +266,7 @@ def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
     assert "`estimates.json`" in statement
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     """With a large epsilon the estimate is that of the whole table, within its error."""
     rng = np.random.default_rng(seed)
@@ -270,7 +283,7 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     assert np.diag(exact.covariance).max() < np.diag(fit.covariance).max()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_rare_level_moves_no_mean_far(seed):
     """Of a coefficient that 12 of 6,000 records have next to nothing is known at epsilon 1: noise
     in it, exponentiated, took means of whole sets to twice that of the data."""
@@ -281,7 +294,7 @@ def test_a_rare_level_moves_no_mean_far(seed):
     table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x"]))
     mechanism = ph.ClippedScores(ph.Poisson("y ~ x + area"), epsilon=1)
     fit, bound = mechanism.fit(mechanism.bind(table), streams(seed)), mechanism.bind(table)
-    for number in range(10):
+    for number in range(5):
         theta = fit.draw(np.random.default_rng(number))
         drawn = mechanism.replicate(bound.design, theta, np.random.default_rng(number))["y"]
         assert abs(drawn.mean() / table["y"].mean() - 1) < 0.2
@@ -329,6 +342,7 @@ def test_predicted_widths_are_known_beforehand_and_decide():
     ph.ClippedScores(MODELS["visits"], epsilon=8).release(few)
 
 
+@pytest.mark.usefixtures("quick")
 def test_missing_predictors_have_indicators_and_stay_missing():
     table = survey(2000)
     table.loc[::9, "age"], table.loc[::5, "sex"] = np.nan, None
@@ -341,25 +355,27 @@ def test_missing_predictors_have_indicators_and_stay_missing():
     pd.testing.assert_frame_equal(release.synthetic[0][["age", "sex"]], table[["age", "sex"]])
 
 
-@pytest.mark.parametrize("term", ["scale(age)", "ns(age, df=3)"])
-def test_terms_that_read_all_records_are_refused(term):
-    with pytest.raises(ph.InvalidInput, match=re.escape(f"{term} reads all; write its constants")):
-        ph.ClippedScores(ph.Poisson(f"visits ~ {term}")).release(survey())
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: ph.ClippedScores(ph.Poisson("visits ~ scale(age)")).release(survey()),
+     "scale.age. reads all; write its constants"),
+    (lambda: ph.ClippedScores(ph.Bernoulli("voted ~ age")), "levels must be declared"),
+    (lambda: ph.ClippedScores(ph.LogNormal("income ~ age")), "decimals must be declared"),
+    (lambda: ph.ClippedScores("visits ~ age"), "model must be a built-in"),
+    (lambda: ph.ClippedScores(MODELS["visits"], delta=0.1).release(survey()),
+     "delta must be below 1 / n"),
+    (lambda: ph.ClippedScores(MODELS["visits"]).release(survey(), seed=1), "seed must not be"),
+    (lambda: ph.SequentialSynthesis(STEPS[1::-1]).release(chain(100)),
+     "step 1: it must not read 'voted'"),
+    (lambda: ph.SequentialSynthesis([
+        ph.ClippedScores(ph.Poisson("visits ~ voted", missing=True)),
+        ph.ClippedScores(ph.Poisson("age ~ visits")),
+    ]).release(chain(100)), "step 2: it must not read 'visits', which has miss"),
+])  # fmt: skip
+def test_what_is_not_declared_or_out_of_order_is_refused(make, words):
+    refuses(words, make)
 
 
-def test_what_is_public_must_be_declared():
-    with pytest.raises(ph.InvalidInput, match="levels must be declared"):
-        ph.ClippedScores(ph.Bernoulli("voted ~ age"))
-    with pytest.raises(ph.InvalidInput, match="decimals must be declared"):
-        ph.ClippedScores(ph.LogNormal("income ~ age"))
-    with pytest.raises(ph.InvalidInput, match="model must be a built-in"):
-        ph.ClippedScores("visits ~ age")
-    with pytest.raises(ph.InvalidInput, match="delta must be below 1 / n"):
-        ph.ClippedScores(MODELS["visits"], delta=0.1).release(survey())
-    with pytest.raises(ph.InvalidInput, match="seed must not be given"):
-        ph.ClippedScores(MODELS["visits"]).release(survey(), seed=1)
-
-
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("table", [
     survey().assign(visits=0),  # constant
     survey().assign(visits="n/a"),  # no cell is a count
@@ -409,6 +425,7 @@ def test_a_sequence_reads_synthetic_columns_and_keeps_relations():
     assert len(release.parts) == 3
 
 
+@pytest.mark.usefixtures("quick")
 def test_one_record_tells_no_later_step_but_by_its_sum(monkeypatch):
     """Levels, numbers for which a term is not defined, and text in a column read by a later step:
     with the noise fixed, all tables are equal."""
@@ -433,16 +450,6 @@ def test_one_record_tells_no_later_step_but_by_its_sum(monkeypatch):
             pd.testing.assert_frame_equal(released(other), base)
 
 
-def test_wrong_sequences_are_refused():
-    table = chain(100)
-    with pytest.raises(ph.InvalidInput, match="step 1: it must not read 'voted'"):
-        ph.SequentialSynthesis(STEPS[1::-1]).release(table)
-    gaps = ph.Poisson("visits ~ voted", missing=True)
-    later = ph.ClippedScores(ph.Poisson("age ~ visits"))
-    with pytest.raises(ph.InvalidInput, match="step 2: it must not read 'visits', which has miss"):
-        ph.SequentialSynthesis([ph.ClippedScores(gaps), later]).release(table)
-
-
 def test_discrete_noise_costs_less_than_its_margin():
     """At any epsilon, over all looks: what the whole numbers can add is below what epsilon falls by
     as mu is charged for noise that is larger by DISCRETE."""
@@ -457,6 +464,7 @@ def test_discrete_noise_costs_less_than_its_margin():
             assert added < spared
 
 
+@pytest.mark.usefixtures("quick")
 def test_predictors_and_weights_are_published():
     table = survey(2000)
     release = ph.ClippedScores(MODELS["visits"], epsilon=4, weights="w").release(table)
@@ -466,6 +474,7 @@ def test_predictors_and_weights_are_published():
     assert "person" not in release.with_decisions(Decisions.of(drop=["person"])).synthetic[0]
 
 
+@pytest.mark.usefixtures("quick")
 def test_no_outcome_of_a_sequence_decides_which_columns_need_a_decision(monkeypatch):
     """A column that is a function of a later outcome is named by nobody: that would tell of it."""
     table = chain(400)

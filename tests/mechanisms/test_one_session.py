@@ -1,6 +1,5 @@
 """Several releases from one session: each takes other draws of theta and other random numbers."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,14 +90,3 @@ def test_all_draws_can_be_released_once_and_other_settings_do_not_count(draws: l
     released(session)
     weighted = ph.GivenWeights(MODEL, alpha=np.full(50, 0.5))
     assert released(session, weighted)[0].equals(released(other, weighted)[0])
-
-
-def test_draws_are_chosen_among_the_others() -> None:
-    session = opened()
-    fit = session.unweighted()
-    kept_draws = np.arange(fit.draws.n_draws) < 5
-    fit = replace(fit, bounds=replace(fit.bounds, kept_draws=kept_draws))
-    first = choose_draws(session, fit, "a", 2).positions
-    assert sorted((*first, *choose_draws(session, fit, "a", 3).positions)) == [0, 1, 2, 3, 4]
-    with pytest.raises(InvalidInput, match="at most the number of kept draws, 5: found 6"):
-        choose_draws(session, fit, "b", 6)

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms import epsilon_search
 from tests.fits import fit_options
 from tests.fitting.test_reweighting import MODEL as OVERDISPERSED
 from tests.fitting.test_reweighting import mixture
@@ -36,19 +34,6 @@ def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float
     )
     assert release.charge.epsilon == found.epsilon
     assert type(found.mechanism) is type(mechanism)
-
-
-@pytest.mark.parametrize("scatter", [0.0, 0.05, 0.2])
-def test_rounds_end_below_the_target_though_charges_scatter(scatter: float) -> None:
-    """Refits add a part that hardly falls with epsilon at fixed weights, and chains scatter."""
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        rounds: list[tuple[float, float]] = []
-        aim = 8.0
-        while not rounds or (rounds[-1][1] > 8 and len(rounds) < epsilon_search._ROUNDS):
-            rounds.append((aim, (4 + aim) * rng.uniform(1 - scatter, 1 + scatter)))
-            aim = epsilon_search._next_aim(rounds, 7.95)
-        assert rounds[-1][1] <= 8
 
 
 def test_a_target_above_what_the_largest_setting_costs_is_met_by_it() -> None:
@@ -83,17 +68,6 @@ def _near(found: Any, target: float, tolerance: float) -> bool:
         return True
     beyond = min(value for value in found.tried if value > found.value)
     return found.epsilon <= target < found.tried[beyond] and beyond - found.value < 0.02
-
-
-def test_several_draws_share_the_target() -> None:
-    found = ph.mechanisms.meet_epsilon(
-        PAPERS, MIXTURE, target_epsilon=24.0, n_draws_released=3, **FITS
-    )
-    release = found.mechanism.release_from(
-        found.session, n_synthetic=3, n_draws_released=3, refits=0
-    )
-    assert release.charge.epsilon == found.epsilon
-    assert _near(found, 24, 0.5)
 
 
 def test_what_refits_add_is_in_the_target() -> None:

@@ -92,11 +92,7 @@ def test_strict_parts_make_a_strict_whole_and_need_no_draws() -> None:
     strict = of_strict(4.0)
     found = whole(strict, strict)
     assert (found.kind, found.n_draws, found.epsilon) == (STRICT, None, 8.0)
-    # Strict and local together are local, and say so.
-    refuses("of one kind", whole, strict, part())
-    found = whole(strict, part(), allow_unlike=True)
-    assert (found.kind, found.n_draws, found.epsilon) == (ASYMPTOTIC_LOCAL, 4000, 8.0)
-    assert assumptions(found)[-1].startswith("Strict charges of some columns")
+    refuses("agree in kind", whole, strict, part())
 
 
 def test_parts_that_do_not_belong_together() -> None:

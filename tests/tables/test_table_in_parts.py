@@ -14,9 +14,8 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import streams
-from pyhybrid.mechanisms.marginals import measurement, noisy_marginals
+from pyhybrid.mechanisms.marginals import measure, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.select import CountedFrame
 from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.tables.describe import seen_kind
@@ -71,18 +70,17 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
     """Both steps, with the same noise, none: the same numbers come out and the same model."""
     own = mechanism(**changes)
     asked: list[list[np.ndarray]] = []
-    real = measurement.noisy_tables
+    real = measure.noisy_tables
 
     def without_noise(tables: Any, **options: Any) -> Any:
         answer = real(tables, **options)
-        counts = [one.counts.ravel() for one in tables]
+        counts = [one.ravel() for one in tables]
         asked[-1] += counts
         return dataclasses.replace(answer, value=np.concatenate(counts))
 
-    monkeypatch.setattr(measurement, "noisy_tables", without_noise)
+    monkeypatch.setattr(measure, "noisy_tables", without_noise)
     asked.append([])
-    data = CountedFrame(table=table, public={})
-    frame = own._estimated(own._measuring(table), data, table, 1, streams(1))
+    frame = own._estimated(*own._counted(table), table, 1, streams(1))
     source = ph.open_source(stored)
     assert isinstance(source, IbisTable)
     source.grouped = grouped

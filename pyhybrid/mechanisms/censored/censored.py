@@ -18,7 +18,6 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, NotConverged
-from pyhybrid.engines import Draws
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting import UNCONFIRMED, facts_of_fit, why_local
@@ -27,24 +26,20 @@ from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
-from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.grid import GridForm, ParameterGrid
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, epsilon_of_bound
-from pyhybrid.privacy.log_lik import unit_terms
 from pyhybrid.privacy.refits import LocalLoss
 
 SAMPLINGS = ("auto", "exact", "chains")
-_NEGLIGIBLE_GAP = 30.0  # nats: such a mode holds none of the posterior's mass
 _OF_CALIBRATION = "frozen"
 _DISPERSION = 25.0
 _CHAINS, _WARMUP, _DRAWS = 8, 250, 50
 _CHAINS_OF_REGION, _WARMUP_OF_REGION = 4, 150  # a reference pulls chains in: a third of the work
 _DEPTH = 5  # far out nothing but a wide prior pulls: trajectories of 1,023 steps took minutes
 _FAR = 10.0
-_COMPARED = 40
 
 
 @dataclass(frozen=True)
@@ -85,8 +80,8 @@ class Censored(CappedMechanism):
         ``{coordinate: (lower, upper, size)}`` of exact sampling, public and chosen without looking
         at the data; if omitted, the calibration's region, or a wide grid of the model's.
     check_modes : bool, default True
-        Look for other modes with short chains from dispersed starts. Warns of modes whose log
-        density is lower by less than 30 nats; NotConverged if one is higher.
+        Look for other modes with short chains from dispersed starts. Chains that end in another one
+        count as chains that have not converged: see `on_not_converged`.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`; the model
     may be left to the calibration.
@@ -190,24 +185,17 @@ class Censored(CappedMechanism):
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
             assert fit.diagnostics is not None
-            modes, problems = look_for_modes(session, fit), fit.diagnostics.problems
-            gap = modes.log_density_gap
-            if modes.n_elsewhere and not gap > _NEGLIGIBLE_GAP:
+            elsewhere, problems = look_for_modes(session, fit), fit.diagnostics.problems
+            if elsewhere.any():
                 message = (
-                    f"{modes.n_elsewhere} of {modes.n_chains} chains from dispersed starts ended "
-                    "in another mode of the censored posterior, its log-likelihood "
-                    f"{'lower' if gap > 0 else 'higher'} by {abs(gap):.1f} nats"
+                    f"{elsewhere.sum()} of {elsewhere.size} chains from dispersed starts ended in "
+                    "another mode of the censored posterior: raise epsilon, or give more warm-up"
                 )
-                if not gap > 0:
-                    message += (
-                        ": the fit may have missed the main mode; raise epsilon, or give more "
-                        "warm-up"
-                    )
-                    problems = (*problems, message)
-                    if session.on_not_converged == "raise":
-                        raise NotConverged(message)
+                if session.on_not_converged == "raise":
+                    raise NotConverged(message)
                 warnings.warn(message, stacklevel=2)
-            seen = replace(fit.diagnostics, n_elsewhere=modes.n_elsewhere, problems=problems)
+                problems = (*problems, message)
+            seen = replace(fit.diagnostics, n_elsewhere=int(elsewhere.sum()), problems=problems)
             fit = replace(fit, diagnostics=seen)
         return Reweighted(start=fit, fit=fit)
 
@@ -352,20 +340,9 @@ class Censored(CappedMechanism):
         return form, within or ParameterGrid.of(form, self.grid)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModeCheck:
-    """Chains from dispersed starts that ended away from the fit. Confidential. `log_density_gap`:
-    of the fit, less that of those elsewhere, nats: above 0 they are in a lesser mode; NaN if
-    none."""
-
-    n_chains: int
-    n_elsewhere: int
-    log_density_gap: float
-
-
-def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
+def look_for_modes(session: FitSession, fit: PosteriorFit) -> npt.NDArray[np.bool_]:
     """Run 8 short chains, 4 within the region of a frozen reference, from starts 25 times as
-    dispersed: elsewhere are those that never come into the fit's range of some monitored quantity,
+    dispersed, and say which ended elsewhere: never in the fit's range of some monitored quantity,
     their mean over 10 posterior sds from the fit's."""
     bound, region = session.bound, fit.cap is not None and fit.cap.frozen is not None
     settings = replace(
@@ -382,12 +359,7 @@ def look_for_modes(session: FitSession, fit: PosteriorFit) -> ModeCheck:
         settings=settings,
         progress=session.steps_of("search for other modes"),
     )
-    elsewhere = chains_elsewhere(bound.monitored(fit.draws), bound.monitored(draws))
-    gap = float("nan")
-    if elsewhere.any():
-        gap = _log_lik(session, fit, fit.draws, np.arange(fit.draws.n_draws))
-        gap -= _log_lik(session, fit, draws, np.flatnonzero(np.repeat(elsewhere, _DRAWS)))
-    return ModeCheck(n_chains=draws.n_chains, n_elsewhere=int(elsewhere.sum()), log_density_gap=gap)
+    return chains_elsewhere(bound.monitored(fit.draws), bound.monitored(draws))
 
 
 def chains_elsewhere(
@@ -402,27 +374,3 @@ def chains_elsewhere(
         inside = (there[name] >= values.min(axis=(0, 1))) & (there[name] <= values.max(axis=(0, 1)))
         flags.append((far & ~inside.any(axis=1)).reshape(len(far), -1).any(axis=1))
     return np.asarray(np.any(flags, axis=0))
-
-
-def _log_lik(
-    session: FitSession, fit: PosteriorFit, draws: Draws, positions: npt.NDArray[np.intp]
-) -> float:
-    """Censored log-likelihood of all records, with the excess and the region of a frozen reference,
-    averaged over some of the draws at `positions`."""
-    chosen = positions[
-        np.linspace(0, positions.size - 1, min(_COMPARED, positions.size)).astype(int)
-    ]
-    cap, log_lik = fit.cap, session.bound.log_lik(draws).at(chosen)
-    assert cap is not None
-    below, above, center = cap.below, cap.above, cap.reference
-    if session.units is None:
-        excess, beyond = None, np.zeros(chosen.size)
-        if cap.frozen is not None:
-            assert isinstance(session.bound, BoundRegression)
-            frozen = session.bound.frozen_log_lik(cap.frozen, draws).at(chosen)
-            excess, beyond = cap.excess(frozen), cap.beyond(frozen)
-        total = log_lik.clipped_total(fit.alpha, below, above, center, excess)
-        return float((total - beyond).mean())
-    terms = log_lik if center is None else log_lik.less(center)
-    by_unit = unit_terms(terms, fit.alpha, session.units.of)
-    return float(np.clip(by_unit, -below, above).sum(axis=1).mean())

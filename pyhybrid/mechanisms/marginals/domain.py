@@ -2,10 +2,6 @@
 
 A domain read from the confidential column would be a function of its records that no epsilon
 covers. It comes from a codebook, from a law, or from a public reference table.
-
-A number that is published as it is needs no bins: a record is shared out between the two knots next
-to its value, by how near they are (linear B-splines). Its shares sum to 1, so that it costs what a
-record in one bin costs, and effects are linear between knots.
 """
 
 from __future__ import annotations
@@ -19,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import sparse
 
 from pyhybrid.core.checks import FloatArray, check_finite, check_flag, check_positive
 from pyhybrid.core.errors import InvalidInput
@@ -31,11 +26,9 @@ from pyhybrid.privacy.histogram import in_steps
 from pyhybrid.sources.source import ColumnCells
 
 IntArray = npt.NDArray[np.int64]
-PARTS = 16
-"""Records are counted in sixteenths, because discrete noise needs whole numbers."""
 NO_PREDICTOR = ""
 """Stands among predictors for none: the column's own counts."""
-_KNOTS = 5
+_CUTS = 8  # of a public number
 _BESIDE = (-1.5, -1, -0.75, -0.5, -0.3, 0, 0.3, 0.5, 0.75, 1, 1.5)  # steps from an edge or level
 
 
@@ -351,60 +344,38 @@ def read_domain(domain: Any) -> dict[str, ColumnDomain]:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Predictor:
-    """Cells of one predictor: `cells` (n, L) with `PARTS` in each row, at `positions` (L,);
-    `synthesized` if its values are confidential, and were drawn anew."""
+    """The cell of each record by one predictor, `cells` (n,), at `positions` (L,); `synthesized` if
+    its values are confidential, and were drawn anew."""
 
-    cells: sparse.csr_array
+    cells: IntArray
     positions: FloatArray
     synthesized: bool = False
 
     @classmethod
-    def of_cells(
-        cls, places: IntArray, positions: FloatArray, *, synthesized: bool = False
-    ) -> Predictor:
-        """Records that are each in one cell, at `places` (n,)."""
-        n, whole = places.size, np.full(places.size, PARTS, np.int64)
-        shape = (n, positions.size)
-        cells = sparse.csr_array((whole, places, np.arange(n + 1)), shape=shape)
-        return cls(cells=cells, positions=positions, synthesized=synthesized)
-
-    @classmethod
     def of_public(cls, values: pd.Series, domain: ColumnDomain | None = None) -> Predictor:
-        """A predictor published as it is: its declared cells, its levels, or knots of numbers, read
-        from the column, which is public; missing values are a cell of their own."""
+        """A predictor published as it is: its declared cells, its levels, or eighths of numbers,
+        read from the column, which is public; missing values are a cell of their own."""
         if domain is not None:
-            return cls.of_cells(domain.places(values), domain.positions)
+            return cls(cells=domain.places(values), positions=domain.positions)
         number = is_number(values)
-        if number and values.nunique() > _KNOTS:
-            return _of_numbers(values.to_numpy(dtype=np.float64, na_value=np.nan))
-        if not all(isinstance(value, Hashable) for value in values):
+        if not number and not all(isinstance(value, Hashable) for value in values):
             raise InvalidInput(
                 f"column {values.name!r} must hold texts, logicals, categories or numbers to be "
                 f"read: found {values.dtype} of lists or the like; leave it out of given"
             )
+        if number and values.nunique() > _CUTS:
+            x = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            x = np.where(np.isfinite(x), x, np.nan)
+            inner = np.unique(np.nanquantile(x, np.arange(1, _CUTS) / _CUTS))
+            cut = np.searchsorted(inner, x)
+            values = pd.Series(np.where(np.isnan(x), np.nan, cut))
         codes, levels = pd.factorize(values, sort=number, use_na_sentinel=False)
         at = np.full(len(levels), np.nan)
-        if number:  # few numbers: in their order, the missing ones aside
+        if number:  # in their order, the missing ones aside
             present = int(pd.Series(levels).notna().sum())
             at[:present] = _ranks(present)
-        return cls.of_cells(codes.astype(np.int64), at)
+        return cls(cells=codes.astype(np.int64), positions=at)
 
-    def rows(self, places: IntArray | slice) -> Predictor:
+    def rows(self, kept: IntArray | slice) -> Predictor:
         """The same of some records."""
-        return replace(self, cells=sparse.csr_array(self.cells[places]))
-
-
-def _of_numbers(x: FloatArray) -> Predictor:
-    """Shares of linear B-splines at quantiles."""
-    absent = ~np.isfinite(x)
-    knots = np.unique(np.quantile(x[~absent], np.linspace(0, 1, _KNOTS)))
-    held = np.where(absent, knots[0], x)
-    left = np.clip(np.searchsorted(knots, held, side="right") - 1, 0, knots.size - 2)
-    share = (held - knots[left]) / (knots[left + 1] - knots[left])
-    above = np.where(absent, 0, np.rint(share * PARTS)).astype(np.int64)
-    at = np.append(_ranks(knots.size), np.full(int(absent.any()), np.nan))
-    cells = np.zeros((x.size, at.size), dtype=np.int64)
-    rows = np.arange(x.size)
-    cells[rows, left + 1] = above
-    cells[rows, np.where(absent, at.size - 1, left)] = PARTS - above
-    return Predictor(cells=sparse.csr_array(cells), positions=at)
+        return replace(self, cells=self.cells[kept])

@@ -1,6 +1,6 @@
 r"""Noise-aware log-linear model: the posterior of its effects given noisy tables.
 
-A record with shares z (L,) in the cells of its predictors has the outcome k with probability
+A record with indicators z (L,) of the cells of its predictors has the outcome k with probability
 
 .. math:: p(k \mid z) \propto \exp(a_k + \textstyle\sum_l \theta_{kl} z_l),
 
@@ -33,7 +33,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -41,7 +41,7 @@ import pandas as pd
 from scipy import linalg, sparse
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.mechanisms.marginals.domain import PARTS, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, IntArray, Predictor
 
 MOST_EFFECTS = 3000
 """Of one column with its predictors: their covariance is held in memory, and inverted."""
@@ -51,6 +51,32 @@ _SD_OF_INTERCEPT, _SCALES, _START, _SCALE = 5.0, (0.01, 3.0), 0.3, 0.5  # of tau
 _CLOSE, _LEAST = 0.03, 1e-3  # of a step; variance of a cell
 _SWEEPS = ((30, 5), (5, 1))  # of the sampler: before, and for each draw
 _OWN, _LENGTH = 0.1, 0.4  # part of an effect that is not shared with neighbors; their reach
+
+
+Clique = tuple[str, str]
+"""A column and a predictor, or `NO_PREDICTOR`."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measurement:
+    """Records in each cell of a column (rows) and of its predictor, with noise."""
+
+    noisy: FloatArray  # (K, L)
+    clique: Clique
+    stddev: FloatArray  # (K, L), of the noise of each cell
+    query: FloatArray | None = None  # (m, K), of a column alone: `noisy` (m, 1) are these sums
+
+    def combined(self, other: Measurement) -> Measurement:
+        """Both measurements of one table, each by its precision."""
+        one, two = (1 / np.maximum(each.stddev, 1e-6) ** 2 for each in (self, other))
+        noisy = (one * self.noisy + two * other.noisy) / (one + two)
+        return replace(self, noisy=noisy, stddev=1 / np.sqrt(one + two))
+
+    def margin(self) -> Measurement:
+        """What a table's columns add to for the predictor, as its own counts (L, 1)."""
+        stddev = np.sqrt(np.square(self.stddev).sum(axis=0))[:, None]
+        clique = (self.clique[1], NO_PREDICTOR)
+        return Measurement(noisy=self.noisy.sum(axis=0)[:, None], clique=clique, stddev=stddev)
 
 
 class ScaledPrior(Protocol):
@@ -131,7 +157,7 @@ class Likelihood(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Distinct rows of all predictors together: `cells` (R, L) are shares, 1 for each predictor.
+    """Distinct rows of all predictors together: `cells` (R, L) are 1 in a cell of each predictor.
 
     `times` (R,) records have them; `of_record` (n,) is the place of each record among them."""
 
@@ -147,20 +173,24 @@ class Rows:
         """All predictors side by side, each distinct row once, in the order of the records."""
         # two of a million rows fall together with probability 3e-8, which costs accuracy only
         rng, hashed = np.random.default_rng(20230101), np.uint64(0)
-        for cells in (predictor.cells for predictor in predictors):
-            words = rng.integers(0, 2**64, cells.shape[1], dtype=np.uint64)
-            hashed = hashed + cells.astype(np.uint64) @ words
+        for predictor in predictors:
+            words = rng.integers(0, 2**64, predictor.positions.size, dtype=np.uint64)
+            hashed = hashed + words[predictor.cells]
         of_record, _ = pd.factorize(hashed)
         times = np.bincount(of_record)
-        first = np.empty(times.size, dtype=np.int64)
-        first[of_record[::-1]] = np.arange(of_record.size)[::-1]
-        whole = sparse.hstack([predictor.cells[first] for predictor in predictors], format="csr")
-        cells = sparse.csr_array(whole / PARTS)
+        first = np.flatnonzero(~pd.Series(hashed).duplicated())
+        before = np.cumsum([0, *(predictor.positions.size for predictor in predictors)])
+        columns = (
+            np.column_stack([predictor.cells[first] for predictor in predictors]) + before[:-1]
+        )
+        ends = np.arange(times.size + 1) * len(predictors)
+        ones = np.ones(columns.size)
+        cells = sparse.csr_array((ones, columns.ravel(), ends), (times.size, before[-1]))
         return cls(cells=cells, times=times.astype(np.float64), of_record=of_record)
 
 
 def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:
-    """p(k | z), shape (R, K), of shares z (R, L) under intercepts and effects (K, 1 + L)."""
+    """p(k | z), shape (R, K), of rows z (R, L) under intercepts and effects (K, 1 + L)."""
     score = cells @ effects[:, 1:].T + effects[:, 0]
     score -= score.max(axis=1, keepdims=True)
     np.exp(score, out=score)
@@ -265,6 +295,7 @@ class LogLinear:
     prior: Prior
     scales: FloatArray  # (J,) tau of each predictor at the mode
     converged: bool
+    predictors: tuple[str, ...] = ()
 
     def sample(self, n: int, rng: np.random.Generator) -> list[FloatArray]:
         """n draws of the effects, by Gibbs sampling of effects and scales."""

@@ -1,7 +1,7 @@
 """Noisy marginals: synthetic columns from two-way tables with noise, without Stan.
 
 Every synthesized column has a table with each of its predictors. All cells of all tables get noise
-from OpenDP at once, and a log-linear model is fitted to what comes out: p(y | x) proportional to
+from OpenDP, and a log-linear model is fitted to what comes out: p(y | x) proportional to
 exp(sum_j theta_j(y, x_j)). Synthetic values are drawn from it. The tables are the only step that
 looks at confidential values; any number of synthetic sets costs what one costs.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,15 +31,20 @@ from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting import SAY_SO, check_delta_of
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
-from pyhybrid.mechanisms.marginals.measurement import Records
-from pyhybrid.mechanisms.marginals.one_way import starts_of
-from pyhybrid.mechanisms.marginals.sample import following_others, simulated, spread, within
-from pyhybrid.mechanisms.marginals.select import (
+from pyhybrid.mechanisms.marginals.measure import (
     ALONE,
     CountedFrame,
     CountedSource,
     Measuring,
     most_cells,
+)
+from pyhybrid.mechanisms.marginals.one_way import starts_of
+from pyhybrid.mechanisms.marginals.sample import (
+    Records,
+    following_others,
+    simulated,
+    spread,
+    within,
 )
 from pyhybrid.mechanisms.mechanism import Made, NoiseMechanism, check_columns, check_unit_of_noise
 from pyhybrid.models.columns.form import Form
@@ -77,10 +82,13 @@ class NoisyMarginals(NoiseMechanism):
     r"""Draw synthetic columns from a log-linear model fitted to noisy two-way tables.
 
     Strict for every database of the stated domain, at any n. A record is in one cell of each of T
-    tables (divided between two cells of a public number): removing it changes T counts by 1,
-    replacing it 2 T. Each table gets a part of epsilon, larger ones a larger part, and its cells
-    discrete Laplace noise of scale 1 / part or 2 / part. Fewer predictors mean less noise. With
-    `given`, columns are synthesized in order beside public ones; without, the whole table is.
+    tables: removing it changes T counts by 1, replacing it 2 T. Each table gets a part of epsilon,
+    larger ones a larger part, and its cells discrete Laplace noise of scale 1 / part or 2 / part.
+    Fewer predictors mean less noise. With `given`, columns are synthesized in order beside public
+    ones; without, the whole table is. Of several sets each has effects drawn from their posterior
+    given the noisy tables, so that ``pool(..., rule="noise_aware")`` gives honest intervals. A
+    single set is drawn at the mode, and evenly: its tables are the model's but for about a record
+    in each cell. In it, and with a reference, numbers follow the other columns within merged bins.
 
     Parameters
     ----------
@@ -90,8 +98,8 @@ class NoisyMarginals(NoiseMechanism):
     epsilon : float
         Of all tables together, above 0, nats.
     given : sequence of str
-        Public predictors, released as they are. Numbers need no bins: effects are linear between
-        five knots.
+        Public predictors, released as they are. Numbers are cut in eighths of their records, unless
+        `domain` says how.
     predictors : mapping of str to sequence of str, optional
         Of each synthesized column: public columns, and columns before it; all of them if a column
         is not named. Choose them without looking at the confidential data.
@@ -105,12 +113,6 @@ class NoisyMarginals(NoiseMechanism):
         as many as the noise leaves apart, 3 to 20, by n alone, fewer where models would be large.
     relation : {"replace", "remove"}
         Neighboring databases. n and the public columns are the same in both.
-    noise_aware : bool, default True
-        Draw the effects of each of several sets from their posterior given the noisy tables, so
-        that ``pool(..., rule="noise_aware")`` gives honest intervals. False takes the mode for all:
-        each is nearer to the data, and intervals are too short. A single set is always drawn at the
-        mode, and evenly: its tables are the model's but for about a record in each cell. In it, and
-        with a reference, numbers follow the other columns within merged bins.
     reference : DataFrame, optional
         Other records, public or historical: their tables are measurements, too, with the errors of
         sampling and of a drift of a tenth. Where they differ by more, this costs accuracy, not
@@ -147,7 +149,6 @@ class NoisyMarginals(NoiseMechanism):
     given: Sequence[str] = ()
     predictors: Mapping[str, Sequence[str]] | None = None
     relation: str = "replace"
-    noise_aware: bool = True
     reference: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     public: bool = False
     holds_no_released_record: bool = False
@@ -167,7 +168,6 @@ class NoisyMarginals(NoiseMechanism):
         if self.most_bins not in (None, AUTO):
             check_count(self.most_bins, "most_bins", at_least=2)
         check_choice(self.relation, "relation", RELATIONS)
-        check_flag(self.noise_aware, "noise_aware")
         check_flag(self.public, "public")
         if self.reference is not None and not check_flag(
             self.holds_no_released_record, "holds_no_released_record"
@@ -178,7 +178,23 @@ class NoisyMarginals(NoiseMechanism):
         if not self.synthesizes:
             raise InvalidInput("domain must hold a column that is not in given: it holds none")
         check_unit_of_noise(self.unit, self.rows_per_unit)
-        check_predictors(self.predictors or {}, self.given, self.synthesizes)
+        self._check_predictors()
+
+    def _check_predictors(self) -> None:
+        """Refuse predictors that are neither public nor synthesized before their column."""
+        for column, names in (self.predictors or {}).items():
+            if column not in self.synthesizes:
+                raise InvalidInput(
+                    f"predictors must be of columns that are synthesized: {column!r} is none"
+                    f"{did_you_mean(column, self.synthesizes)}"
+                )
+            before = (*self.given, *self.synthesizes[: self.synthesizes.index(column)])
+            for name in names:
+                if name not in before:
+                    raise InvalidInput(
+                        f"predictors of {column!r} must be in given, or before it in domain: "
+                        f"{name!r} is not{did_you_mean(name, before)}"
+                    )
 
     @property
     def synthesizes(self) -> tuple[str, ...]:
@@ -248,7 +264,7 @@ class NoisyMarginals(NoiseMechanism):
         return self.delta
 
     def describe(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "most_bins", "relation", "n_tables", "noise_aware")
+        names = ("epsilon", "delta", "most_bins", "relation", "n_tables", "unit", "rows_per_unit")
         reference = None
         if self.reference is not None:
             reference = {"records": len(self.reference), "public": self.public}
@@ -256,7 +272,7 @@ class NoisyMarginals(NoiseMechanism):
             "mechanism": self.name,
             "domain": {name: domain.as_dict() for name, domain in self.domain.items()},
             "predictors": {name: list(reads) for name, reads in self.order.items()},
-            **{name: getattr(self, name) for name in (*names, "unit", "rows_per_unit")},
+            **{name: getattr(self, name) for name in names},
             "reference": reference,
         }
 
@@ -268,8 +284,7 @@ class NoisyMarginals(NoiseMechanism):
         check_delta_of(self.delta or 0, len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
-        measuring = self._measuring(df, m)
-        data = CountedFrame(table=df, public=measuring.public)
+        measuring, data = self._counted(df, m)
         estimate, tables = self._estimated(measuring, data, df, m, random), []
         for place in range(1, m + 1):
             tables.append(joined(df, estimate.rows(df, place, random).set_axis(df.index)))
@@ -290,12 +305,12 @@ class NoisyMarginals(NoiseMechanism):
         rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results = measuring.all_tables(data)
-            chain = measuring.chain(results, data.n, random)
+            models = measuring.models(results, data.n, random)
             effects = {
                 name: model.sample(m, random.generator(f"effects/{name}"))
                 if drawn
                 else [model.mode] * m
-                for name, model in chain.models.items()
+                for name, model in models.items()
             }
             shares = {
                 name: alone.sample(m, rng) if drawn else [alone.shares] * m
@@ -306,7 +321,7 @@ class NoisyMarginals(NoiseMechanism):
             record=self._record_of(public, noise_of(results.answers), random, m),
             public=measuring.public,
             domain=results.domain,
-            predictors=chain.predictors,
+            predictors={name: model.predictors for name, model in models.items()},
             effects=effects,
             shares=shares,
         )
@@ -349,27 +364,29 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _measuring(self, df: pd.DataFrame, m: int = 1) -> Measuring:
-        """What is counted of a data frame for m sets."""
+    def _counted(self, df: pd.DataFrame, m: int = 1) -> tuple[Measuring, CountedFrame]:
+        """What is counted of a data frame for m sets, and its records."""
+        fine = {name: self.domain[name] for name in self.synthesizes}
+        counted = None
         if self.reference is not None:
             try:
                 check_columns(self.reference, (*self.synthesizes, *self.given))
-                for name in self.synthesizes:
-                    self.domain[name].places(self.reference[name])
+                counted = CountedFrame.of(self.reference, fine, {})
             except InvalidInput as error:
                 raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
-        reference = None if self.reference is None else (self.reference, of_reference)
-        return self._counted(len(df), m, public=public, reference=reference)
+        reference = counted and replace(counted, public=of_reference)
+        measuring = self._measuring(len(df), m, public=public, reference=reference)
+        return measuring, CountedFrame.of(df, fine, public)
 
-    def _counted(self, n: int, m: int, **beside: Any) -> Measuring:
+    def _measuring(self, n: int, m: int, **beside: Any) -> Measuring:
         return Measuring(
             domain={name: self.domain[name] for name in self.synthesizes},
             order=self.order,
             most_bins=self.bins_of(n),
             price=self._price,
             relation=self.relation,
-            for_intervals=self.noise_aware and m > 1,
+            for_intervals=m > 1,
             **beside,
         )
 
@@ -378,7 +395,8 @@ class NoisyMarginals(NoiseMechanism):
     def estimate(self, source: Source, n_synthetic: int) -> EstimatedTable:
         """The model of a source, from which rows are drawn part by part."""
         for name in ("unit", "reference", "given"):
-            if getattr(self, name):
+            value = getattr(self, name)
+            if value is not None and len(value):
                 raise InvalidInput(
                     f"{name} must be left out for a table that stays where it is: all columns that "
                     "are released are synthesized from noisy counts of its records"
@@ -386,8 +404,8 @@ class NoisyMarginals(NoiseMechanism):
         source.check_columns(self.synthesizes)
         n = source.count()
         check_delta_of(self.delta or 0, n)
-        measuring = self._counted(n, n_synthetic, public={})
-        data = CountedSource(source=source, n=n)
+        measuring = self._measuring(n, n_synthetic, public={})
+        data = CountedSource(fine=measuring.domain, source=source, n=n)
         return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
@@ -477,25 +495,6 @@ def public_predictors(
         public[name] = predictor.rows(slice(len(df)))
         of_reference[name] = predictor.rows(slice(len(df), None))
     return public, of_reference
-
-
-def check_predictors(
-    predictors: Mapping[str, Sequence[str]], given: Sequence[str], synthesizes: Sequence[str]
-) -> None:
-    """Refuse predictors that are neither public nor synthesized before their column."""
-    for column, names in predictors.items():
-        if column not in synthesizes:
-            raise InvalidInput(
-                f"predictors must be of columns that are synthesized: {column!r} is none"
-                f"{did_you_mean(column, synthesizes)}"
-            )
-        before = (*given, *synthesizes[: synthesizes.index(column)])
-        for name in names:
-            if name not in before:
-                raise InvalidInput(
-                    f"predictors of {column!r} must be in given, or before it in domain: "
-                    f"{name!r} is not{did_you_mean(name, before)}"
-                )
 
 
 def noise_of(answers: Sequence[NoisyTables]) -> str:

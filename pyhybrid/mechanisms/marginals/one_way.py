@@ -34,8 +34,7 @@ from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
-from pyhybrid.mechanisms.marginals.log_linear import Likelihood
-from pyhybrid.mechanisms.marginals.measurement import Measurement
+from pyhybrid.mechanisms.marginals.log_linear import Likelihood, Measurement
 
 FEWEST_BINS = 3
 """A column of fewer is not smoothed."""

@@ -18,16 +18,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import linalg, sparse, special
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, PARTS, IntArray
-from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
-from pyhybrid.mechanisms.marginals.measurement import Measurement, Records
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.log_linear import (
+    Clique,
+    LogLinear,
+    Measurement,
+    Prior,
+    Rows,
+    Tables,
+    probabilities,
+)
+from pyhybrid.primitives.tables import cross_table
 
 _SIMULATED, _MOST_SIMULATED = 20_000, 200_000  # rows that tables of later columns are held against
 _LARGEST_BLOCK = 2**22  # probabilities
@@ -39,35 +47,50 @@ _MOST_REGRESSED = 50_000  # synthetic records that a regression is fitted to
 _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Chain:
-    """Models of columns, and their predictors, in order: functions of measurements and public
-    columns."""
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Records:
+    """Cells of n records, confidential or simulated, `places` (n,) by column, beside their public
+    predictors."""
 
-    models: Mapping[str, LogLinear]
-    predictors: Mapping[str, tuple[str, ...]]
+    domain: Mapping[str, ColumnDomain]
+    public: Mapping[str, Predictor]
+    n: int
+    places: Mapping[str, IntArray] = field(default_factory=dict)
 
-    @property
-    def modes(self) -> dict[str, FloatArray]:
-        """Effects of every column at the mode."""
-        return {column: model.mode for column, model in self.models.items()}
+    def predictor(self, name: str) -> Predictor:
+        """A public predictor, a column with cells, or none."""
+        if name == NO_PREDICTOR:
+            return Predictor(cells=np.zeros(self.n, np.int64), positions=np.full(1, np.nan))
+        if name in self.public:
+            return self.public[name]
+        positions = self.domain[name].positions
+        return Predictor(cells=self.places[name], positions=positions, synthesized=True)
+
+    def table(self, clique: Clique) -> IntArray:
+        """The counts of a clique, before noise. Confidential."""
+        column, predictor = clique[0], self.predictor(clique[1])
+        shape = self.domain[column].n_cells, predictor.positions.size
+        return cross_table([self.places[column], predictor.cells], shape)
 
 
 def fitted_chain(
     columns: Sequence[Sequence[Measurement]], records: Records, random: Streams
-) -> Chain:
-    """The chain for n `records` without cells, fitted to the measurements of all columns. Rows are
-    simulated from the models before, of as many columns as a fit has need of."""
-    chain, rows = Chain(models={}, predictors={}), None
+) -> dict[str, LogLinear]:
+    """Models of all columns, in order, for n `records` without cells, fitted to the measurements of
+    each. Rows are simulated from the models before, of as many columns as a fit has need of."""
+    models: dict[str, LogLinear] = {}
+    rows = None
     for measurements in columns:
         column, names = measurements[0].clique[0], tuple(m.clique[1] for m in measurements)
-        own = records
+        held = records
         if not {*names} <= {NO_PREDICTOR, *records.public}:
             kept, stream = rows or _repeated(records), f"fit/{column}/rows"
-            own = rows = simulated(chain.predictors, kept, chain.modes, random, stream, even=False)
+            before = {name: model.predictors for name, model in models.items()}
+            modes = {name: model.mode for name, model in models.items()}
+            held = rows = simulated(before, kept, modes, random, stream, even=False)
         elif not records.public and {*names} == {NO_PREDICTOR}:
-            own = replace(records, n=1)  # all records are alike
-        predictors = [own.predictor(name) for name in names]
+            held = replace(records, n=1)  # all records are alike
+        predictors = [held.predictor(name) for name in names]
         tables = Tables(
             noisy=np.hstack([m.noisy for m in measurements]),
             stddev=np.hstack([m.stddev for m in measurements]),
@@ -80,11 +103,8 @@ def fitted_chain(
             rng=random.generator(f"fit/{column}"),
             synthesized=[predictor.synthesized for predictor in predictors],
         )
-        chain = Chain(
-            models={**chain.models, column: tables.fit()},
-            predictors={**chain.predictors, column: names},
-        )
-    return chain
+        models[column] = replace(tables.fit(), predictors=names)
+    return models
 
 
 def _repeated(records: Records) -> Records:
@@ -111,7 +131,7 @@ def simulated(
         rows, rng = Rows.of(cells), random.generator(f"{stream}/{column}")
         p = probabilities(effects[column], rows.cells)
         if even:
-            widths = [predictor.cells.shape[1] for predictor in cells]
+            widths = [predictor.positions.size for predictor in cells]
             places = balanced(p, rows, widths, rng)
         else:
             places = drawn(p, rows.of_record, rng)
@@ -218,19 +238,16 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
     names = [*records.public, *(name for name in records.places if name != column)]
     if not names or not rows.size:
         return at
-    others = [records.predictor(name).cells for name in names]
-    some = rows[:_MOST_REGRESSED]
-    design = sparse.csr_array(sparse.hstack([cells[some] for cells in others], format="csr"))
+    others = Rows.of([records.predictor(name) for name in names])
+    design = others.cells[others.of_record[rows[:_MOST_REGRESSED]]]
     bins = place[rows]
     held = np.bincount(bins, minlength=domain.n_bins) / rows.size
     cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
     heights = np.exp(-(cuts**2) / 2) / math.sqrt(2 * math.pi)
     scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
-    information = (design.T @ design).toarray() + PARTS**2 * np.eye(design.shape[1])
-    effects = linalg.solve(information, design.T @ scores[: some.size], assume_a="pos")
-    ends = np.cumsum([cells.shape[1] for cells in others])[:-1]
-    parts = zip(others, np.split(effects, ends), strict=True)
-    mean = sum(cells @ own for cells, own in parts)[rows]
+    information = (design.T @ design).toarray() + np.eye(design.shape[1])
+    effects = linalg.solve(information, design.T @ scores[: design.shape[0]], assume_a="pos")
+    mean = (others.cells @ effects)[others.of_record[rows]]
     mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
     size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
     low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))

@@ -285,11 +285,11 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         check_count(refits, "refits", at_least=0)
         if refits % 2:
             raise InvalidInput(f"refits must be even, half of them of each kind: found {refits}")
-        for one in sole_informants_of(session) if refits else ():
+        for whose, column, share in sole_informants_of(session) if refits else ():
             raise InvalidInput(
-                f"{one.whose} nearly alone informs a coefficient ({one.column}: a share of "
-                f"{one.share:.2f} of its information, the most is .30), so that no refit tells "
-                f"what it costs: drop or merge {one.column}, leave the record out, or take "
+                f"{whose} nearly alone informs a coefficient ({column}: a share of {share:.2f} of "
+                f"its information, the most is .30), so that no refit tells what it costs: drop or "
+                f"merge {column}, leave the record out, or take "
                 "ClippedScores"
             )
 

@@ -13,24 +13,24 @@ from pyhybrid.mechanisms.marginals.domain import Predictor
 from pyhybrid.mechanisms.marginals.log_linear import Rows
 from pyhybrid.mechanisms.marginals.sample import balanced, drawn, spread
 
-_WIDTHS = (4, 3, 5)
+_WIDTHS = (4, 3)
 _K = 6
 
 
 def _model(n: int, rng: np.random.Generator) -> tuple[Any, Rows, list[int]]:
-    """Probabilities by distinct row, of two columns of cells and one of knots."""
+    """Probabilities by distinct row, of two columns of cells and one of a public number."""
     predictors = [
-        Predictor.of_cells(
-            rng.choice(width, n, p=np.arange(width, 0, -1) / sum(range(width + 1))),
-            np.full(width, np.nan),
+        Predictor(
+            cells=rng.choice(width, n, p=np.arange(width, 0, -1) / sum(range(width + 1))),
+            positions=np.full(width, np.nan),
         )
-        for width in _WIDTHS[:2]
+        for width in _WIDTHS
     ]
     predictors.append(Predictor.of_public(pd.Series(rng.normal(size=n), name="z")))
     rows = Rows.of(predictors)
     effects = rng.normal(size=(rows.cells.shape[1], _K)) / 2
     p = np.exp(rows.cells @ effects + np.linspace(1, -2, _K))
-    return p / p.sum(axis=1, keepdims=True), rows, [each.cells.shape[1] for each in predictors]
+    return p / p.sum(axis=1, keepdims=True), rows, [each.positions.size for each in predictors]
 
 
 def _off(cells: Any, p: Any, rows: Rows) -> Any:
@@ -99,13 +99,12 @@ def test_numbers_are_spread_over_each_group_and_say_nothing_of_the_order(seed: i
 
 
 def test_a_single_set_is_even_and_several_are_not() -> None:
-    """Both around the mode, at an epsilon where noise is nothing."""
+    """At an epsilon where noise is nothing; several draw effects anew, too."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 4, 2000)
     df = pd.DataFrame({"x": x, "y": np.minimum(rng.poisson(1 + x), 9)})
     mechanism = ph.NoisyMarginals(
         domain={"y": ColumnDomain(bins=tuple(range(11)), step=1)}, given=["x"], epsilon=500.0,
-        noise_aware=False,
     )  # fmt: skip
 
     def means(m: int) -> Any:
@@ -125,7 +124,7 @@ def test_numbers_within_bins_keep_slopes(seed: int, m: int) -> None:
     df = pd.DataFrame({"x": x, "y": 0.7 * x + rng.normal(15, 8, 4000)}).clip(0, 99)
     domain = {name: ColumnDomain(bins=tuple(range(101))) for name in df}
     told: Any = {"reference": df[:2000], "holds_no_released_record": True} if m > 1 else {}
-    own = ph.NoisyMarginals(domain=domain, epsilon=1e4, most_bins=4, noise_aware=False, **told)
+    own = ph.NoisyMarginals(domain=domain, epsilon=1e4, most_bins=4, **told)
     one = own.release(df[2000:], n_synthetic=m).synthetic[0]
     assert abs(one.corr() - df.corr()).max().max() < 0.1  # .13 to .17 if drawn at random there
     assert abs(one.mean() - df[2000:].mean()).max() < 1

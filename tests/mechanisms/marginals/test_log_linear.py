@@ -64,18 +64,6 @@ def test_mean_and_covariance_of_the_tables_by_enumeration() -> None:
     np.testing.assert_allclose(covariance, second - np.outer(first, first), atol=1e-12)
 
 
-def test_the_slope_of_the_mean_is_the_fisher_information() -> None:
-    effects, times = some_effects(2), np.array([3.0, 5.0, 2.0])
-    own = problem(np.zeros((3, 4)), times)
-    slope = own.some.covariance(effects)[:, 1:].reshape(12, 15)
-    step = 1e-5
-    for place in range(15):
-        move = np.zeros(15)
-        move[place] = step
-        change = own.mean(effects + move.reshape(3, 5)) - own.mean(effects - move.reshape(3, 5))
-        np.testing.assert_allclose(change.ravel() / (2 * step), slope[:, place], atol=1e-7)
-
-
 def test_without_noise_the_tables_come_back() -> None:
     """The score equations of a log-linear model: expected tables are the observed ones, but for
     what the prior takes, of 60 sets of effects at most .11 of the deviation."""

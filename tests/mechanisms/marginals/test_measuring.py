@@ -8,12 +8,12 @@ import pytest
 
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
-from pyhybrid.mechanisms.marginals.measurement import Measurement, Records, of_reference
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
+from pyhybrid.mechanisms.marginals.measure import CountedFrame, Measuring, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
-from pyhybrid.mechanisms.marginals.sample import simulated
-from pyhybrid.mechanisms.marginals.select import CountedFrame, Measuring
-from pyhybrid.primitives.tables import CrossTable, Price, noisy_tables, size_of_noise
+from pyhybrid.mechanisms.marginals.sample import Records, simulated
+from pyhybrid.primitives.tables import Price
 from tests.conftest import require_opendp
 
 RNG = np.random.default_rng(8)
@@ -32,7 +32,7 @@ TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
 
 def counted(table: pd.DataFrame) -> CountedFrame:
     public = {"age": Predictor.of_public(table["age"])} if "age" in table else {}
-    return CountedFrame(table=table, public=public)
+    return CountedFrame.of(table, DOMAIN, public)
 
 
 def measuring(**changes: Any) -> Measuring:
@@ -44,9 +44,11 @@ def measuring(**changes: Any) -> Measuring:
 
 
 def drawn(own: Measuring, found: Any, *, even: bool = False) -> Records:
-    chain = own.chain(found, N, streams(1))
+    models = own.models(found, N, streams(1))
+    predictors = {name: model.predictors for name, model in models.items()}
+    modes = {name: model.mode for name, model in models.items()}
     records = Records(domain=found.domain, public=own.public, n=N)
-    return simulated(chain.predictors, records, chain.modes, streams(2), "", even=even)
+    return simulated(predictors, records, modes, streams(2), "", even=even)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,9 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
     """Edges 0, 0.5, 5 ... are of real numbers; 0, 5 ..., read anew, of whole ones: the control."""
     require_opendp()
     own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
-    found = measuring(domain={**DOMAIN, "income": own}, most_bins=12).all_tables(counted(TABLE))
+    domain = {**DOMAIN, "income": own}
+    data = CountedFrame.of(TABLE, domain, counted(TABLE).public)
+    found = measuring(domain=domain, most_bins=12).all_tables(data)
     few = found.domain["income"]
     assert all(edge % 1 == 0 for edge in few.bins)
     true = np.histogram(TABLE["income"], few.bins)[0]
@@ -107,19 +111,19 @@ def test_the_reference_counts_beside_the_noise() -> None:
     require_opendp()
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     public, of_other = public_predictors(TABLE, other, DOMAIN, ["age"])
-    assert public["age"].cells.shape == of_other["age"].cells.shape
-    known = other, of_other
+    assert public["age"].positions.size == of_other["age"].positions.size
+    known = CountedFrame.of(other, DOMAIN, of_other)
     off, true = [], TRUE / N
     free = measuring(reference=known, order={**ORDER, "sex": ()})
-    chain = free.chain(free.all_tables(counted(TABLE)), N, streams(1))
-    assert chain.predictors["sex"] == ("", "age"), "by it alone"
+    models = free.models(free.all_tables(counted(TABLE)), N, streams(1))
+    assert models["sex"].predictors == ("", "age"), "by it alone"
     for reference in (known, None):
         own = measuring(price=Price.of(0.01), reference=reference)
         modes = [own.all_tables(counted(TABLE)).alone["income"].shares for _ in range(4)]
         off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
     assert off[0] < 0.25 < off[1]
     wrong = other.assign(income=0.0, sex="f")  # says nothing where hardly any noise is
-    for reference in ((wrong, of_other), None):
+    for reference in (CountedFrame.of(wrong, DOMAIN, of_other), None):
         own = measuring(reference=reference)
         found = own.all_tables(counted(TABLE))
         assert np.abs(found.alone["income"].shares - true).max() < 0.03
@@ -168,14 +172,3 @@ def test_a_table_measured_twice_counts_by_its_precision() -> None:
     two = Measurement(noisy=np.array([[20.0, 4.0]]), clique=clique, stddev=2 * ones)
     both = one.combined(two)
     np.testing.assert_allclose([both.noisy, both.stddev**2], [[[12.0, 4.0]], [[0.8, 0.8]]])
-
-
-@pytest.mark.usefixtures("opendp")
-@pytest.mark.parametrize("delta", [None, 1e-6])
-def test_the_size_of_noise_is_that_of_a_table(delta: float | None) -> None:
-    """Mean absolute noise of 4,000 empty cells, within 5 standard errors."""
-    price = Price.of(1.0, delta)
-    empty = CrossTable(counts=np.zeros((4000, 1), np.int64), unit=1)
-    drawn = np.abs(noisy_tables([empty], price=price, relation="replace").value)
-    error = drawn.std() / np.sqrt(drawn.size)
-    assert abs(drawn.mean() - size_of_noise(price, "replace")) < 5 * error + 0.05

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
-from pyhybrid.mechanisms.marginals.measurement import Measurement
+from pyhybrid.mechanisms.marginals.log_linear import Measurement
 from pyhybrid.mechanisms.marginals.one_way import (
     OneWay,
     blocks,

@@ -1,0 +1,332 @@
+"""Which tables are measured, with what noise, and what a reference tells beside them.
+
+All tables of a step are made at once by `pyhybrid.primitives.tables.noisy_tables`. All else is a
+function of noisy counts, public columns and a public reference.
+
+**In two steps.** Every column is first measured alone in all its bins, at a share of the price;
+neighboring bins are merged by what came out, and pairs of columns are measured in merged bins.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.core.randomness import Streams
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
+from pyhybrid.mechanisms.marginals.one_way import (
+    FEWEST_BINS,
+    OneWay,
+    blocks,
+    merged_domain,
+    smooth,
+    starts_of,
+)
+from pyhybrid.mechanisms.marginals.sample import Records, fitted_chain
+from pyhybrid.primitives.tables import NoisyTables, Price, noisy_tables
+from pyhybrid.sources.source import Source
+
+ALONE = 0.2
+"""Share of the price for columns alone."""
+DRIFT = 0.1
+"""Assumed relative drift of a count between reference and data, beside sampling; public."""
+_LEAST = 0.5  # records: what is not in a reference may be in the data
+_BY_CELLS = {"laplace": 1 / 2, "gaussian": 2 / 3}
+"""Powers of a table's cells that its part of the price goes by, in steps of 2: cells times the size
+of noise, summed over tables, is then least."""
+_MOST_OF_REFERENCE, _MANY = 1500, 10  # effects, with those a reference alone informs; columns
+_MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Measured:
+    """What came out: functions of noisy counts, all of it. The prices of all `answers` add.
+
+    `domain` are the cells of tables, after merging, `alone` the shares of declared cells, and
+    `tables` the measurements of each column by predictor."""
+
+    domain: dict[str, ColumnDomain]
+    tables: dict[str, dict[str, Measurement]]
+    alone: dict[str, OneWay] = field(default_factory=dict)
+    answers: list[NoisyTables] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedFrame:
+    """Records of a data frame in their declared cells, `places` (n,) by column, beside their public
+    predictors. Confidential if the frame is."""
+
+    fine: Mapping[str, ColumnDomain]
+    places: Mapping[str, IntArray]
+    public: Mapping[str, Predictor]
+    n: int
+
+    @classmethod
+    def of(
+        cls, df: pd.DataFrame, fine: Mapping[str, ColumnDomain], public: Mapping[str, Predictor]
+    ) -> CountedFrame:
+        """Raises InvalidInput for a value outside of its domain."""
+        places = {name: domain.places(df[name]) for name, domain in fine.items()}
+        return cls(fine=fine, places=places, public=public, n=len(df))
+
+    def records(self, domain: Mapping[str, ColumnDomain]) -> Records:
+        """The records in merged cells: what a value is counted in does not hang on noise."""
+        places = {
+            name: np.searchsorted(starts_of(self.fine[name], domain[name]), cells, "right") - 1
+            for name, cells in self.places.items()
+        }
+        return Records(domain=domain, public=self.public, n=self.n, places=places)
+
+    def tables(
+        self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
+    ) -> list[IntArray]:
+        """Counts of cliques in merged cells. Confidential."""
+        records = self.records(domain)
+        return [records.table(clique) for clique in cliques]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CountedSource:
+    """Records of a table that stays where it is."""
+
+    fine: Mapping[str, ColumnDomain]
+    source: Source
+    n: int
+
+    def tables(
+        self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
+    ) -> list[IntArray]:
+        """As of `CountedFrame`."""
+        cells = {
+            name: fine.cells(name, starts_of(fine, domain[name]))
+            for name, fine in self.fine.items()
+        }
+        requests = [
+            (cells[column],) if name == NO_PREDICTOR else (cells[column], cells[name])
+            for column, name in cliques
+        ]
+        counts = self.source.counts(requests)
+        if any(int(table.sum()) != self.n for table in counts):
+            raise SourceFailed("the table must not change while it is read: it did")
+        return [table.reshape(len(table), -1) for table in counts]
+
+
+def with_noise(
+    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
+) -> tuple[NoisyTables, list[Measurement]]:
+    """All tables at once, with the same noise on each cell."""
+    answer = noisy_tables(tables, price=price, relation=relation)
+    sd = math.sqrt(answer.variance)
+    return answer, [
+        Measurement(noisy=noisy, clique=clique, stddev=np.full(noisy.shape, sd))
+        for clique, noisy in zip(cliques, answer.tables(), strict=True)
+    ]
+
+
+def measured(
+    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
+) -> tuple[list[NoisyTables], list[Measurement]]:
+    """All tables, larger ones at a larger part of the price; parts add to it."""
+    power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
+    parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
+    answers, measurements = [], []
+    for part in sorted({*parts}):
+        alike = [place for place, size in enumerate(parts) if size == part]
+        answer, noisy = with_noise(
+            [cliques[place] for place in alike],
+            [tables[place] for place in alike],
+            price.part(part * len(alike) / sum(parts)),
+            relation,
+        )
+        answers.append(answer)
+        measurements += noisy
+    return answers, measurements
+
+
+def of_reference(
+    clique: Clique,
+    counts: FloatArray | IntArray,
+    n: int,
+    margins: tuple[FloatArray, FloatArray] | None = None,
+) -> Measurement:
+    """The `counts` (K, L) of a reference as a measurement of n records: what the data differ by is
+    sampling, of both, and a drift of a tenth; public, or not protected. Where `margins` (K,), (L,)
+    are known, the reference's are raked to them, as it tells of the pair alone."""
+    times = n / counts.sum()
+    noisy = times * counts
+    if margins is not None:
+        noisy += times * _LEAST / counts.shape[0]
+        wanted = [np.maximum(margin, _LEAST) for margin in margins]
+        for axis in (0, 1) * 5:
+            factor = wanted[axis] * (n / wanted[axis].sum()) / noisy.sum(axis=1 - axis)
+            noisy = noisy * np.expand_dims(factor, 1 - axis)
+    expected = noisy + times * _LEAST
+    variance = (1 + times) * expected + np.square(DRIFT * expected)
+    return Measurement(noisy=noisy, clique=clique, stddev=np.sqrt(variance))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Measuring:
+    """What is counted of each column, with the predictors of `order`, and at what price of one row,
+    all tables together. A column has `most_bins` in two-way tables, after a first step; None for
+    all of its domain, in one step. `for_intervals`: several draws are to show what the noise leaves
+    open, so that no prior may know more than the domain says. A `reference` has its public
+    predictors in the cells of the data's."""
+
+    domain: Mapping[str, ColumnDomain]
+    order: Mapping[str, tuple[str, ...]]
+    public: Mapping[str, Predictor]
+    most_bins: int | None
+    price: Price
+    relation: str
+    reference: CountedFrame | None = None
+    for_intervals: bool = False
+
+    @property
+    def cliques(self) -> list[Clique]:
+        """Every column with each of its predictors, or alone."""
+        return [
+            (name, predictor)
+            for name, reads in self.order.items()
+            for predictor in reads or (NO_PREDICTOR,)
+        ]
+
+    def all_tables(self, data: CountedFrame | CountedSource) -> Measured:
+        """Count every column with each of its predictors, and add noise."""
+        if self.most_bins is None:
+            price = self.price
+            results = Measured(domain=dict(self.domain), tables={name: {} for name in self.order})
+        else:
+            price, results = self.price.part(1 - ALONE), self.columns_alone(data)
+        tables = data.tables(results.domain, self.cliques)
+        answers, measurements = measured(self.cliques, tables, price, self.relation)
+        results.answers += answers
+        for measurement in measurements:
+            column, name = measurement.clique
+            _add(results.tables[column], name, measurement)
+        return results
+
+    def __post_init__(self) -> None:
+        """Refuse models that are too large, before anything confidential is looked at."""
+        sizes = {name: most_cells(domain, self.most_bins) for name, domain in self.domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
+        for column, names in self.order.items():
+            effects = sizes[column] * (1 + sum(sizes[name] for name in names))
+            if effects > MOST_EFFECTS:
+                raise InvalidInput(
+                    f"cells of {column!r} times those of its predictors must be at most "
+                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
+                    "predictors=, which also means less noise"
+                )
+
+    def columns_alone(self, data: CountedFrame | CountedSource) -> Measured:
+        """Every column alone, and what that says of it: smooth shares, merged bins."""
+        cliques, queries = [(name, NO_PREDICTOR) for name in self.order], self._blocks()
+        of_column = dict(zip(self.order, data.tables(self.domain, cliques), strict=True))
+        wide = [np.asarray(query @ of_column[name], np.int64) for name, query in queries.items()]
+        cliques += [(name, NO_PREDICTOR) for name in queries]
+        tables, price = [*of_column.values(), *wide], self.price.part(ALONE)
+        answer, noisy = with_noise(cliques, tables, price, self.relation)
+        measurements = {name: [one] for name, one in zip(self.order, noisy, strict=False)}
+        for (name, query), sums in zip(queries.items(), noisy[len(self.order) :], strict=True):
+            measurements[name].append(replace(sums, query=query))
+        results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
+        reference = None if self.reference is None else self.reference.records(self.domain)
+        for name, of_name in measurements.items():
+            if reference is not None:
+                clique = (name, NO_PREDICTOR)
+                of_name.append(of_reference(clique, reference.table(clique), data.n))
+            results.tables[name] = {NO_PREDICTOR: self._alone(name, of_name, results, data.n)}
+        return results
+
+    def _alone(
+        self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
+    ) -> Measurement:
+        """A column's counts in merged bins, from all measurements of it."""
+        domain = self.domain[name]
+        if domain.n_bins < FEWEST_BINS:
+            return functools.reduce(Measurement.combined, measurements)
+        alone = smooth(measurements, domain, n, informed=not self.for_intervals)
+        few = merged_domain(domain, alone.shares, self.most_bins or domain.n_bins)
+        results.alone[name], results.domain[name] = alone, few
+        return alone.merged(name, n, domain, few)
+
+    def _blocks(self) -> dict[str, FloatArray]:
+        """Blocks of cells that are counted, too: where the noise is Gaussian, which grows by the
+        root of the number of tables, no reference tells of tails, and one set is drawn."""
+        if self.price.rho is None or self.for_intervals or self.reference is not None:
+            return {}
+        smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
+        queries = {name: blocks(self.domain[name]) for name in smoothed}
+        return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
+
+    # --- Models ----------------------------------------------------------------------------------
+
+    def models(self, results: Measured, n: int, random: Streams) -> dict[str, LogLinear]:
+        """The models of what came out, and of what a reference tells."""
+        records = Records(domain=results.domain, public=self.public, n=n)
+        reference = None if self.reference is None else self.reference.records(results.domain)
+        columns = [self._of_column(column, results, n, reference) for column in self.order]
+        return fitted_chain(columns, records, random)
+
+    def _of_column(
+        self, column: str, results: Measured, n: int, reference: Records | None
+    ) -> list[Measurement]:
+        """All that was measured of a column, with what its reference tells of pairs, too."""
+        tables = dict(results.tables[column])
+        for name, others in results.tables.items():
+            if column in others and name != column and NO_PREDICTOR in tables:
+                _add(tables, NO_PREDICTOR, others[column].margin())
+        if reference is not None:
+            for name in self._known_pairs(column, tables, results.domain):
+                alone, other = tables.get(NO_PREDICTOR), self._margin_of(name, results)
+                margins = None
+                if alone is not None and other is not None:
+                    margins = alone.noisy.ravel(), other
+                counts = reference.table((column, name))
+                _add(tables, name, of_reference((column, name), counts, n, margins))
+        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
+        return [tables[name] for name in names if name in tables]
+
+    def _margin_of(self, predictor: str, results: Measured) -> FloatArray | None:
+        """Records in each cell of a predictor, as far as they are known."""
+        if predictor in self.public:
+            public = self.public[predictor]
+            return np.bincount(public.cells, minlength=public.positions.size).astype(np.float64)
+        alone = results.tables.get(predictor, {}).get(NO_PREDICTOR)
+        return None if alone is None else alone.noisy.ravel()
+
+    def _known_pairs(
+        self, column: str, tables: Mapping[str, Measurement], domain: Mapping[str, ColumnDomain]
+    ) -> list[str]:
+        """Predictors that a reference tells of: measured ones, then others, the nearest first, as
+        long as the model stays small."""
+        names = list(self.order)
+        sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
+        known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
+        left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
+        left -= sum(sizes[name] for name in tables)
+        for name in (*reversed(names[: names.index(column)]), *self.public):
+            if name not in tables and sizes[name] <= left:
+                left -= sizes[name]
+                known.append(name)
+        return known
+
+
+def _add(tables: dict[str, Measurement], name: str, more: Measurement) -> None:
+    """Both measurements of one table, if there is one."""
+    tables[name] = tables[name].combined(more) if name in tables else more
+
+
+def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
+    """Cells of a column in tables with predictors, at most."""
+    return domain.n_cells - max(0, domain.n_bins - (most_bins or domain.n_bins))
