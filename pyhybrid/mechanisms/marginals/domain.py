@@ -255,15 +255,15 @@ class ColumnDomain:
     ) -> pd.Series:
         """A column of cells (n,) in the declared form: levels, missing, and the numbers at shares
         `at` (n,) in [0, 1) of their bins."""
+        if not self.bins:
+            known = [*self.levels, *([None] if self.missing else [])]
+            levels = self.form.cast(pd.Series(known, dtype=object)).array
+            column: pd.Series = pd.Series(levels.take(places), index=index, name=name)
+            return column
         absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
-        values: Any
-        if self.bins:
-            values = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
-            if self.dates is not None:
-                return self.dates.values(values, pd.Series(values, index=index, name=name))
-        else:
-            known = np.array([*self.levels, None], dtype=object)
-            values = known[np.where(absent, -1, places)]
+        values: Any = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
+        if self.dates is not None:
+            return self.dates.values(values, pd.Series(values, index=index, name=name))
         return self.form.cast(pd.Series(values, index=index, name=name))
 
     def numbers(self, places: IntArray, at: FloatArray) -> FloatArray:

@@ -34,7 +34,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -179,14 +179,26 @@ class Rows:
         of_record, _ = pd.factorize(hashed)
         times = np.bincount(of_record)
         first = np.flatnonzero(~pd.Series(hashed).duplicated())
-        before = np.cumsum([0, *(predictor.positions.size for predictor in predictors)])
-        columns = (
-            np.column_stack([predictor.cells[first] for predictor in predictors]) + before[:-1]
-        )
-        ends = np.arange(times.size + 1) * len(predictors)
-        ones = np.ones(columns.size)
-        cells = sparse.csr_array((ones, columns.ravel(), ends), (times.size, before[-1]))
+        cells = indicators(predictors, first)
         return cls(cells=cells, times=times.astype(np.float64), of_record=of_record)
+
+
+def indicators(predictors: Sequence[Predictor], records: Any) -> sparse.csr_array:
+    """A row (L,) for each of some `records`, with a 1 in its cell of each predictor."""
+    before = np.cumsum([0, *(predictor.positions.size for predictor in predictors)])
+    columns = np.column_stack([predictor.cells[records] for predictor in predictors])
+    ends = np.arange(len(columns) + 1) * len(predictors)
+    ones, shape = np.ones(columns.size), (len(columns), before[-1])
+    return sparse.csr_array((ones, (columns + before[:-1]).ravel(), ends), shape)
+
+
+def summed_effects(
+    effects: FloatArray, predictors: Sequence[Predictor], records: Any
+) -> FloatArray:
+    """Sum of the effects (K, L) of the cells that some `records` are in, shape (n, K)."""
+    ends = np.cumsum([predictor.positions.size for predictor in predictors])[:-1]
+    parts = zip(np.split(effects.T, ends), predictors, strict=True)
+    return np.asarray(sum(part[predictor.cells[records]] for part, predictor in parts))
 
 
 def probabilities(effects: FloatArray, cells: sparse.csr_array) -> FloatArray:

@@ -33,7 +33,9 @@ from pyhybrid.mechanisms.marginals.log_linear import (
     Prior,
     Rows,
     Tables,
+    indicators,
     probabilities,
+    summed_effects,
 )
 from pyhybrid.primitives.tables import cross_table
 
@@ -43,7 +45,8 @@ _RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those bef
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
-_MOST_REGRESSED = 50_000  # synthetic records that a regression is fitted to
+_IN_CACHE = 2**13  # records that are drawn at once
+_MOST_REGRESSED = 20_000  # synthetic records that a regression is fitted to
 _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 
@@ -128,15 +131,29 @@ def simulated(
     """Cells of the columns that `records` lack, in the order of `predictors`, from `effects`."""
     for column in [*predictors][len(records.places) :]:
         cells = [records.predictor(name) for name in predictors[column]]
-        rows, rng = Rows.of(cells), random.generator(f"{stream}/{column}")
-        p = probabilities(effects[column], rows.cells)
+        rng = random.generator(f"{stream}/{column}")
         if even:
-            widths = [predictor.positions.size for predictor in cells]
-            places = balanced(p, rows, widths, rng)
+            rows, widths = Rows.of(cells), [predictor.positions.size for predictor in cells]
+            places = balanced(probabilities(effects[column], rows.cells), rows, widths, rng)
         else:
-            places = drawn(p, rows.of_record, rng)
+            places = drawn_alone(effects[column], cells, rng)
         records = replace(records, places={**records.places, column: places})
     return records
+
+
+def drawn_alone(
+    effects: FloatArray, predictors: Sequence[Predictor], rng: np.random.Generator
+) -> IntArray:
+    """A cell for each record (n,), each on its own, by intercepts and effects (K, 1 + L)."""
+    at = rng.random(predictors[0].cells.size)
+    places = np.empty(at.size, dtype=np.int64)
+    for first in range(0, at.size, _IN_CACHE):
+        records = slice(first, first + _IN_CACHE)
+        chances = effects[:, 0] + summed_effects(effects[:, 1:], predictors, records)
+        chances -= chances.max(axis=1, keepdims=True)
+        below = np.exp(chances, out=chances).cumsum(axis=1)
+        places[records] = (below <= at[records, None] * below[:, -1:]).sum(axis=1)
+    return np.minimum(places, len(effects) - 1)
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
@@ -238,8 +255,8 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
     names = [*records.public, *(name for name in records.places if name != column)]
     if not names or not rows.size:
         return at
-    others = Rows.of([records.predictor(name) for name in names])
-    design = others.cells[others.of_record[rows[:_MOST_REGRESSED]]]
+    others = [records.predictor(name) for name in names]
+    design = indicators(others, rows[:_MOST_REGRESSED])
     bins = place[rows]
     held = np.bincount(bins, minlength=domain.n_bins) / rows.size
     cuts = special.ndtri(np.minimum(np.append(0, np.cumsum(held)), 1))
@@ -247,7 +264,7 @@ def following_others(column: str, records: Records, rng: np.random.Generator) ->
     scores = (-np.diff(heights) / np.maximum(held, 1e-12))[bins]
     information = (design.T @ design).toarray() + np.eye(design.shape[1])
     effects = linalg.solve(information, design.T @ scores[: design.shape[0]], assume_a="pos")
-    mean = (others.cells @ effects)[others.of_record[rows]]
+    mean = summed_effects(effects[None], others, rows)[:, 0]
     mean /= max(float(np.mean(scores**2)), _LEAST_LEFT)  # what bins leave of the variance
     size = max(1 - float(np.var(mean)), _LEAST_LEFT) ** 0.5
     low, high = (special.ndtr(np.clip((cuts[bins + k] - mean) / size, -7, 7)) for k in (0, 1))
