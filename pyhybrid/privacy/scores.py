@@ -87,8 +87,8 @@ def clip_scores(scores: FloatArray, whitening: FloatArray, clip: float) -> Float
            [0. , 0. ]])
     """
     check_positive(clip, "clip")
-    whitened = _whitened(scores, whitening)
-    return np.asarray(whitened * _shrinkage(whitened, clip)[:, None])
+    whitened, norms = _whitened(scores, whitening)
+    return np.asarray(whitened * _shrinkage(norms, clip)[:, None])
 
 
 def whole_scores(clipped: FloatArray, clip: float) -> npt.NDArray[np.int64]:
@@ -175,10 +175,11 @@ def scoring_design(
     whitened = flat @ whitening
     # In whitened coordinates and units of the prior-free deviation, the criterion is a trace.
     half = np.linalg.inv(whitening)
-    tried, enough = [], float(np.sqrt((whitened**2).sum(axis=1).max()))
+    norms = np.sqrt((whitened**2).sum(axis=1))
+    tried, enough = [], float(norms.max())
     for multiple in CLIPS if clips is None else clips:
         clip = multiple * float(np.sqrt(d / total))
-        shrunk = whitened * _shrinkage(whitened, clip)[:, None]
+        shrunk = whitened * _shrinkage(norms, clip)[:, None]
         jacobian = share * shrunk.T @ plain + whitening.T @ precision
         variance = share * shrunk.T @ shrunk
         # sum E[w] = 0 at the model: the mean of what is clipped off has the smaller error.
@@ -282,21 +283,28 @@ def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     return np.flatnonzero((steps * steps).sum(axis=1) > STEPS_OF_CLIP**2)
 
 
-def _whitened(scores: FloatArray, whitening: FloatArray) -> FloatArray:
+def _whitened(scores: FloatArray, whitening: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Whitened rows (n, d) and their norms (n,)."""
     with np.errstate(all="ignore"):
         # Not by BLAS, whose rows depend on how many there are: sums over parts must add up.
         by_column = np.ascontiguousarray(whitening.T)
-        return finite_rows(np.einsum("ij,kj->ik", scores, by_column))
+        return _finite(np.einsum("ij,kj->ik", scores, by_column))
 
 
 def finite_rows(values: FloatArray) -> FloatArray:
     """Values (n, d) with 0 in rows that are not finite, or whose square is not."""
+    return _finite(values)[0]
+
+
+def _finite(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     with np.errstate(all="ignore"):
-        finite = np.isfinite((values * values).sum(axis=1))
-    return values if finite.all() else np.where(finite[:, None], values, 0.0)
+        squares = (values * values).sum(axis=1)
+    finite = np.isfinite(squares)
+    if not finite.all():
+        values, squares = np.where(finite[:, None], values, 0.0), np.where(finite, squares, 0.0)
+    return values, np.sqrt(squares)
 
 
-def _shrinkage(whitened: FloatArray, clip: float) -> FloatArray:
-    """Factor (n,) that takes each row to a norm of at most `clip`."""
-    norm = np.sqrt((whitened * whitened).sum(axis=1))
-    return np.asarray(np.minimum(1.0, clip / np.maximum(norm, 1e-300)))
+def _shrinkage(norms: FloatArray, clip: float) -> FloatArray:
+    """Factor (n,) that takes rows of these norms to a norm of at most `clip`."""
+    return np.asarray(np.minimum(1.0, clip / np.maximum(norms, 1e-300)))
