@@ -115,6 +115,20 @@ def _public(source: Any, columns: list[str]) -> Any:
     return (pd.DataFrame(index=range(_ROWS)) for _ in range(-(-source.count() // _ROWS)))
 
 
+def page_rows() -> list[str]:
+    """Rows of the table of sizes in docs/pages/benchmarks/tables.md."""
+
+    def shown(value: float) -> str:
+        return "" if pd.isna(value) else f"{value:.{0 if value >= 10 else 1}f}"
+
+    return [
+        f"| {row.mechanism} | {row.records:,} | "
+        f"{'one process' if row.processes == 1 else f'{row.processes} Dask workers'} | "
+        f"{shown(row.estimate_s)} | {shown(row.rows_s)} | {row.memory_gb:.1f} |"
+        for row in pd.read_csv(RESULTS).itertuples()
+    ]
+
+
 def run(sizes: tuple[int, ...] = SIZES) -> None:
     """Print and store one line for each mechanism and number of records."""
     context, lines = multiprocessing.get_context("spawn"), []

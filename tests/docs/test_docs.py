@@ -87,7 +87,7 @@ def test_a_notebook_has_a_page_with_outputs_of_the_same_cells(name: str) -> None
     assert not re.search(r"<script|(src|href)=\"(?!data:|#)|/(tmp|root|home|work)/", bare)
 
 
-@pytest.mark.parametrize("name", ["gauntlet", "guarantees", "peers.stored", "tables"])
+@pytest.mark.parametrize("name", ["gauntlet", "guarantees", "peers.stored", "scale", "tables"])
 def test_tables_that_benchmarks_write_are_the_stored_ones(name: str) -> None:
     page, benchmark = BENCHMARKS, importlib.import_module(f"benchmarks.{name}")
     mark = f"<!-- {name.partition('.')[0]} -->"
