@@ -45,7 +45,7 @@ from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.values import first_row
-from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
@@ -159,7 +159,6 @@ class FitSession:
         alpha: FloatArray,
         *,
         cap: Cap,
-        form: GridForm,
         grid: ParameterGrid,
         excess: FloatArray | None = None,
     ) -> PosteriorFit:
@@ -167,7 +166,7 @@ class FitSession:
         alpha = check_alpha(alpha, self.bound.n)
         key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
         if key not in self.store.exact:
-            self.store.exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
+            self.store.exact[key] = exact_posterior(self.bound, grid, alpha, cap, excess)
         exact = self.store.exact[key]
         draws = exact.confidential_draws(
             _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")

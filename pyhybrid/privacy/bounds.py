@@ -45,18 +45,13 @@ class LossRanges:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LipschitzBounds:
+class LipschitzBounds(LossRanges):
     """Lipschitz bounds of a weighted posterior, in nats. Confidential: functions of the data.
 
     `by_record` has D_i, the largest weighted absolute log-likelihood of record i over the kept
     draws, and `overall` the papers' Delta: epsilon of one released draw is twice this. The others
     are as in `LossRanges`.
     """
-
-    by_record: FloatArray
-    overall: float
-    kept_draws: npt.NDArray[np.bool_]
-    draw_quantile: float = 1.0
 
     @property
     def efficiency(self) -> float:
@@ -80,10 +75,7 @@ def lipschitz_bounds(
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats, draws in rows, from the posterior weighted by `alpha`.
-        NaN and infinities mean an unbounded record, in whichever draw they stand. An array of
-        float32 is read as it is, in half the memory; each bound is then rounded up by one unit in
-        the last place of float32, so that it is never below that of the values before they were
-        rounded.
+        NaN and infinities mean an unbounded record, in whichever draw they stand.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted.
     draw_quantile : float, default 1
@@ -165,10 +157,7 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # Two reductions without a temporary are faster than np.abs(matrix).max(axis=0), and
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    largest = np.where(np.isnan(largest), np.inf, largest)
-    if largest.dtype == np.float32:  # up by one unit in the last place: never rounded down
-        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
-    return largest
+    return np.where(np.isnan(largest), np.inf, largest)
 
 
 def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
@@ -205,8 +194,7 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`. A
-        record that is NaN or infinite in any draw has an infinite range. An array of float32 is
-        read as it is; ranges are then raised by what its rounding can hide.
+        record that is NaN or infinite in any draw has an infinite range.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted. A weight of 0 has range 0.
     draw_quantile : float, default 1
@@ -231,8 +219,6 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
         farthest = distance.max(axis=1, initial=0.0)
         kept = farthest <= quantile_type7(farthest, quantile)
     spread = range_of(matrix[kept])
-    if matrix.dtype == np.float32:
-        spread = spread + largest_abs(matrix) * float(np.finfo(np.float32).eps)
     # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
     by_record = scaled_maxima(np.where(bounded, spread, np.inf), weights)
     return LossRanges(

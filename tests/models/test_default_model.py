@@ -69,11 +69,6 @@ def test_answers_among_amounts_are_codes():
     assert "codes" not in suggest_model(pd.Series(few, name="y")).settings
 
 
-def test_skewed_turnover_is_not_normal():
-    turnover = pd.Series(np.round(np.random.default_rng(2).lognormal(12, 1.5, N)), name="turnover")
-    assert suggest_model(turnover).name == "lognormal"
-
-
 def test_columns_without_a_model_are_refused_in_one_line():
     for values, said in ((["x"] * 9, "two values or more"), ([f"p{k}" for k in range(99)], "99")):
         with pytest.raises(ph.InvalidInput, match=said):

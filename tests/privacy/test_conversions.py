@@ -242,19 +242,6 @@ def test_a_range_of_half_is_caught() -> None:
     assert ph.arrays.rho_of_range(eta / 2) < divergence <= ph.arrays.rho_of_range(eta)
 
 
-def test_what_is_stated_covers_draws_together() -> None:
-    """Exact delta of m draws of a two-point mechanism of range eta, at the stated epsilon."""
-    eta, m, delta = 1.0, 8, 0.05
-    p = 1 / (1 + math.exp(eta / 2))
-    epsilon = ph.arrays.epsilon_of_rho(ph.arrays.rho_of_range(eta, n_draws_released=m), delta)
-    assert epsilon < ph.arrays.epsilon_of_range(eta, n_draws_released=m)
-    exact = 0.0
-    for hits in range(m + 1):
-        one, other = (math.comb(m, hits) * r**hits * (1 - r) ** (m - hits) for r in (p, 1 - p))
-        exact += max(one - math.exp(epsilon) * other, 0.0)
-    assert exact <= delta
-
-
 def test_rho_is_not_rounded_down() -> None:
     for loss_range, draws, sides in itertools.product((0.1, 0.15, 1 / 3, 1e-9), (1, 3, 20), (1, 2)):
         relation = ("remove", "replace")[sides - 1]

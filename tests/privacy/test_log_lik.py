@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import pyhybrid as ph
-import pyhybrid.privacy.log_lik as log_lik_module
 from pyhybrid.privacy.bounds import bounds_by_unit
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 
@@ -130,38 +128,3 @@ def test_unbounded_terms_count_only_where_weights_are_positive() -> None:
 def test_values_of_units_are_the_lowest() -> None:
     units = Units(column="person", of=np.array([0, 0, 0, 1, 2]))
     assert units.lowest(np.array([3.0, 2, 9, 7, 1])).tolist() == [2, 2, 2, 7, 1]
-
-
-class _Draws:
-    n_draws = 7
-
-
-class _Bound:
-    def __init__(self, asked: list[Any]) -> None:
-        self.asked = asked
-
-    def log_lik(self, draws: Any) -> LogLik:
-        return LogLik.of_draws(self, draws, self.blocks, ROW_OF)
-
-    def blocks(self, draws: Any) -> Iterator[npt.NDArray[np.float64]]:
-        self.asked.append(id(draws))
-        yield from np.split(COLUMNS.copy(), [2], axis=1)
-
-
-def test_small_matrices_are_held_while_they_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    bound, first, second = _Bound(asked), _Draws(), _Draws()
-    for draws in (first, first, second, first, second):
-        np.testing.assert_array_equal(_lowest(bound.log_lik(draws)), MATRIX.min(axis=0))
-    assert asked == [id(first), id(second)]
-    _Bound(asked).log_lik(first)
-    _lowest(_Bound(asked).log_lik(first))
-    assert len(asked) == 3, "another table at the same draws"
-    with pytest.raises(ValueError, match="read-only"):
-        next(iter(bound.log_lik(second).make()))[:] = 0
-    del second, draws
-    assert len(log_lik_module._HELD) < 2, "gone with its draws"
-    monkeypatch.setattr(log_lik_module, "_HELD_ELEMENTS", 7 * 6 - 1)
-    for _ in range(2):
-        _lowest(bound.log_lik(first))
-    assert asked[-2:] == [id(first)] * 2, "a large one is computed each time"

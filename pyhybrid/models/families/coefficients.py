@@ -30,9 +30,9 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import Draws
-from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
+from pyhybrid.models.families.regression import Hints, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
-from pyhybrid.models.grid import Axis, GridForm
+from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
@@ -107,11 +107,11 @@ class LinearModel(ScaledModel):
         """True under the normal prior, which identifies coefficients that the data do not."""
         return self.prior == "normal"
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+    def grid(self, columns: tuple[str, ...]) -> ParameterGrid | None:
         if not self.grid_axes or columns != (INTERCEPT,):
             return None
         sd = self.prior_scale_intercept if self.prior == "normal" else None
-        return GridForm(law=self.law, axes=self.grid_axes, prior_sd=sd)
+        return ParameterGrid(law=self.law, axes=self.grid_axes, prior_sd=sd)
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """Under the normal prior all is nearly standard normal; under the published one all but a
@@ -127,22 +127,20 @@ class LinearModel(ScaledModel):
     def prior_data(self, design: Matrix) -> dict[str, Any]:
         return {"normal_prior": int(self.prior == "normal"), **super().prior_data(design)}
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
         size = 1.0 if self.law.size is None else at[self.law.size][:, None]
-        return self.law.log_density(y, at["beta"] @ X.T + offset, size)
+        return self.law.log_density(y, at["beta"] @ X.T, size)
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
         size = 1.0 if self.law.size is None else float(at[self.law.size])
-        return self.law.draw(X @ at["beta"] + offset, size, rng)
+        return self.law.draw(X @ at["beta"], size, rng)
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
-    ) -> Hints:
-        return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
+        return mode_of(self.law, y, X, weight).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return LinearScoring(
-            law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns,
+            law=self.law, X=matrix.X, columns=matrix.columns,
             prior_sd=self.prior_scales(matrix),
         )  # fmt: skip
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
@@ -30,11 +30,10 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
-from pyhybrid.models.families.published import check_program, program_of, published_data
 from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
-from pyhybrid.models.grid import GridForm
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.initialization import dispersed, starts_of
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows
@@ -43,8 +42,15 @@ from pyhybrid.privacy.log_lik import LogLik
 Parameters = Mapping[str, FloatArray]
 Hints = dict[str, Any]
 Rng = np.random.Generator
-Offset = FloatArray | float
-"""Added to the linear predictor of each row."""
+PUBLISHED = {
+    "poisson": ("n", "K", "y", "weights", "X"),
+    "negative_binomial": ("n", "K", "y", "weights", "X"),
+    "beta": ("n", "outcome", "alpha", "M"),
+    "beta_regression": ("n", "K", "outcome", "alpha", "X"),
+    "normal_mixture": ("n", "P", "K", "y", "weights", "X"),
+}
+"""Data of the papers' own programs, in stan/published, by the name of ours of their posterior."""
+_NONE = 1e300  # a cap that no term reaches
 Rules = Sequence[tuple[str, BoolArray]]
 """What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
 
@@ -88,7 +94,6 @@ def _with_frozen(data: dict[str, Any], frozen: FrozenRows, y: npt.NDArray[Any]) 
     after = {
         "y": y,
         "X": frozen.X,
-        "offsets": frozen.offset,
         "frequency": frozen.share,
         "weights": frozen.alpha,
         "reference": frozen.center,
@@ -105,8 +110,7 @@ class RegressionModel(ABC):
     Parameters
     ----------
     formula : str
-        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``. An
-        ``offset(log(days))`` is added to the linear predictor without a coefficient: rates per day.
+        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``.
     program : {"default", "published"}, keyword
         "published" samples the program as the papers print or describe it (stan/published), of the
         models that have one: the same posterior, by longer chains.
@@ -129,7 +133,16 @@ class RegressionModel(ABC):
     """Ends that the user declared and that replicates are drawn within, infinite for none."""
 
     def __post_init__(self) -> None:
-        check_program(self)
+        if check_choice(self.program, "program", ("default", "published")) == "default":
+            return
+        if self.program_name not in PUBLISHED:
+            raise InvalidInput(
+                "program='published' must be of Poisson, NegativeBinomial, Beta, BetaRegression or "
+                f"MixtureRegression, which the papers print or describe: {self.name} with these "
+                "settings has none"
+            )
+        if getattr(self, "prior", "published") != "published":
+            raise InvalidInput("program='published' has the papers' prior: leave prior= out")
 
     @property
     def name(self) -> str:
@@ -164,22 +177,22 @@ class RegressionModel(ABC):
         self.check_outcome(design, values.index)
         design = replace(design, y=self.to_support(design.y))
         default, columns = self.program == "default", design.columns
+        program = self.program_name if default else f"published/{self.program_name}"
         return BoundRegression(
             model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
             reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
-            source=load_program(program_of(self)), levels=self.levels_of(values, design.outcome),
+            source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
-            # With an offset the coordinates are no longer those of the mean that the ends suit.
-            grid_form=self.grid_form(columns) if default and not design.has_offset else None,
+            grid=self.grid(columns) if default else None,
         )  # fmt: skip
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """`BoundModel.first_try` for the design's `columns`."""
         return None
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        """How the parameters lie on a grid, for a design of these columns, or None."""
+    def grid(self, columns: tuple[str, ...]) -> ParameterGrid | None:
+        """A grid of the parameters for a design of these columns, or None."""
         return None
 
     # The outcome ---------------------------------------------------------------------------------
@@ -247,17 +260,15 @@ class RegressionModel(ABC):
     # The likelihood ------------------------------------------------------------------------------
 
     @abstractmethod
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
-        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K)."""
 
     @abstractmethod
-    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
-    ) -> Hints:
+    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
         """Location and scale of the reparametrization, from frequency x record weights (d,)."""
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
@@ -321,12 +332,10 @@ class BoundRegression(BoundModel):
 
     @cached_property
     def rows(self) -> Rows:
-        """Distinct rows of (outcome, predictors, offset, survey weight)."""
+        """Distinct rows of (outcome, predictors, survey weight)."""
         design = self.design
         weight = [] if self.survey is None else [self.survey.weight]
-        return self._ordered(
-            distinct_rows(np.column_stack([design.y, design.X, design.offset, *weight]))
-        )
+        return self._ordered(distinct_rows(np.column_stack([design.y, design.X, *weight])))
 
     @property
     def row_of(self) -> Positions:
@@ -345,17 +354,17 @@ class BoundRegression(BoundModel):
     ) -> dict[str, Any]:
         model, design, (alpha, clip) = self.model, self.design, self.under_survey(alpha, cap)
         if model.program != "default":
-            return published_data(model, design, alpha, model.stan_outcome(design.y), clip)
+            return self._published_data(alpha, clip)
         unit = None if clip is None else clip.unit
         rows = self._ordered(weighted_rows(self.rows, alpha, unit))
         n_levels = 0 if self.levels is None else len(self.levels.values)
         first, frequency = rows.first, rows.frequency
-        y, X, offset, weights = design.y[first], design.X[first], design.offset[first], alpha[first]
+        y, X, weights = design.y[first], design.X[first], alpha[first]
         if not first.size:  # one row without weight, as programs read one: what comes is the prior
-            y, X, offset = np.full(1, 0.5), np.zeros((1, X.shape[1])), np.zeros(1)
+            y, X = np.full(1, 0.5), np.zeros((1, X.shape[1]))
             weights, frequency, first = np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp)
         with starts_of(design.predictors):
-            start = model.start(y, X, frequency * weights, offset, n_levels)
+            start = model.start(y, X, frequency * weights, n_levels)
         data = {
             **dispersed(start, dispersion),
             **model.prior_data(design),
@@ -366,7 +375,6 @@ class BoundRegression(BoundModel):
             "frequency": frequency,
             "weights": weights,
             "X": X,
-            "offsets": offset,
             **cap_data(clip, first),
             "emit_log_lik": int(emit_log_lik),
         }
@@ -375,22 +383,51 @@ class BoundRegression(BoundModel):
         declared = declared_names(self.source, "data")
         return {name: value for name, value in model.shape_data(data).items() if name in declared}
 
+    def _published_data(self, alpha: FloatArray, cap: Cap | None) -> dict[str, Any]:
+        """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
+        model, X = self.model, self.design.X
+        if cap is not None and model.program_name != "beta":
+            raise InvalidInput(
+                f"program='published' of {model.name} takes no cap, as no paper prints one for it: "
+                "leave program= out"
+            )
+        if cap is not None and (
+            cap.reference is not None or cap.unit is not None or cap.below != cap.above
+        ):
+            raise InvalidInput(
+                "program='published' clips the terms of single records at a cap about 0: leave "
+                "center, calibration and unit out, or program="
+            )
+        outcome = model.stan_outcome(self.design.y)
+        everything = {
+            "n": self.n,
+            "P": X.shape[1],
+            "K": getattr(model, "n_components", X.shape[1]),
+            "X": X,
+            "y": outcome,
+            "outcome": outcome,
+            "weights": alpha,
+            "alpha": alpha,
+            "M": _NONE if cap is None or not np.isfinite(cap.below) else cap.below,
+        }
+        return {name: everything[name] for name in PUBLISHED[model.program_name]}
+
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
         the same predictors are neighbors, as programs of many levels want them."""
         design = self.design
-        table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
+        table = np.column_stack([design.y, design.X, alpha])[chosen]
         rows = _by_predictors(distinct_rows(table), design.X[chosen])
         first = chosen[rows.first]
         return FrozenRows(
-            y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
+            y=design.y[first], X=design.X[first], alpha=alpha[first],
             count=rows.frequency.astype(np.int64), center=center[first],
         )  # fmt: skip
 
     def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
         return LogLik(
-            make=lambda: self._in_blocks(draws, frozen.y, frozen.X, frozen.offset),
+            make=lambda: self._in_blocks(draws, frozen.y, frozen.X),
             row_of=np.repeat(np.arange(frozen.y.size), frozen.count),
         )
 
@@ -400,25 +437,21 @@ class BoundRegression(BoundModel):
     def terms(self, draws: Draws, rows: slice | Positions) -> Iterator[FloatArray]:
         """Log-likelihood times survey weight of some of the distinct rows, (S, b) at a time."""
         first, design, start = self.rows.first[rows], self.design, 0
-        chosen = design.y[first], design.X[first], design.offset[first]
-        for terms in self._in_blocks(draws, *chosen):
+        for terms in self._in_blocks(draws, design.y[first], design.X[first]):
             start, block = start + terms.shape[1], first[start : start + terms.shape[1]]
             yield terms if self.survey is None else terms * self.survey.weight[block]
 
-    def _in_blocks(
-        self, draws: Draws, y: FloatArray, X: FloatArray, offset: FloatArray
-    ) -> Iterator[FloatArray]:
+    def _in_blocks(self, draws: Draws, y: FloatArray, X: FloatArray) -> Iterator[FloatArray]:
         at = {name: draws.flat(name) for name in self.model.parameters}
         width = max(values.shape[2] if values.ndim == 3 else 1 for values in at.values())
         size = max(1, BLOCK_ELEMENTS // (draws.n_draws * width))
         # one linear predictor for all, by broadcasting
-        alike = bool((X[:1] == X).all() and (offset[:1] == offset).all())
+        alike = bool((X[:1] == X).all())
         # rows of many levels with the same predictors stay together: these share probabilities
         new = np.append(True, (X[1:] != X[:-1]).any(axis=1) | (not self.model.many_levels))
         for start, end in pairwise([*np.flatnonzero(new[: y.size])[::size], y.size]):
             rows = slice(start, end)
-            read = slice(0, 1) if alike else rows
-            yield self.model.log_lik(at, y[rows], X[read], offset[read])
+            yield self.model.log_lik(at, y[rows], X[:1] if alike else X[rows])
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         return self.model.monitored(draws, self.design)
@@ -447,7 +480,7 @@ class BoundRegression(BoundModel):
 
         def outcomes_of(some: Any) -> FloatArray:
             rows = chosen[some]
-            values = self.model.draw_outcome(at, matrix.X[rows], matrix.offset[rows], rng)
+            values = self.model.draw_outcome(at, matrix.X[rows], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)
