@@ -10,7 +10,6 @@ is never above :math:`2 \sup |g_i|`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_fraction, check_log_lik
-from pyhybrid.privacy.log_lik import LogLik, Units, deviation_of, range_of, spread_of, unit_terms
+from pyhybrid.privacy.log_lik import LogLik, deviation_of, range_of, spread_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,44 +111,6 @@ def bounds_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0)
         kept_draws=np.ones(n_draws, dtype=bool) if kept is None else kept,
         draw_quantile=draw_quantile,
     )
-
-
-def bounds_by_unit(
-    slices: Callable[[], Iterable[LogLik]],
-    alpha: FloatArray,
-    units: Units,
-    *,
-    draw_quantile: float = 1.0,
-) -> LipschitzBounds:
-    """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
-    `slices` yields the log-likelihood again at each call, a slice of draws at a time."""
-
-    def terms() -> Iterable[FloatArray]:
-        with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one
-            for log_lik in slices():
-                yield unit_terms(log_lik, alpha, units.of)
-
-    overall, limit = 0.0, np.inf
-    if draw_quantile < 1:
-        overall = limit = quantile_type7(
-            np.concatenate([_largest_by_draw(part) for part in terms()]), draw_quantile
-        )
-    by_unit, kept = np.zeros(units.n), []
-    for part in terms():
-        kept.append(_largest_by_draw(part) <= limit)
-        by_unit = np.maximum(by_unit, _largest_kept(part, kept[-1]))
-    return LipschitzBounds(
-        by_record=by_unit[units.of],
-        overall=max(overall, float(by_unit.max())),
-        kept_draws=np.concatenate(kept),
-        draw_quantile=draw_quantile,
-    )
-
-
-def _largest_by_draw(terms: FloatArray) -> FloatArray:
-    """max_u |g_u| at each draw, shape (S,); a NaN counts as infinite."""
-    largest = np.abs(terms).max(axis=1)
-    return np.where(np.isnan(largest), np.inf, largest)
 
 
 def largest_abs(matrix: FloatArray) -> FloatArray:
