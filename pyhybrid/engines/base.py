@@ -26,7 +26,6 @@ _COMMAND = re.compile(r"\n?Command and output files:.*", re.DOTALL)
 _PLACE = r"(?P<place>\b(?:line|column|chains?|attempts?|of|in)\s+\d+\b|\[[\d, ]*\]|^\s*\d+:)"
 _NUMBER = r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])"
 _PLACE_OR_NUMBER = re.compile(f"{_PLACE}|{_NUMBER}", re.MULTILINE)
-_BY_DRAW = ("divergent", "treedepth", "energy")
 CLIPPED = 0.6
 """Acceptance rate for terms that are clipped about a center."""
 _CLIPPED_AGAIN = 0.8  # at 0.99 a second try would stop before every kink
@@ -241,19 +240,12 @@ class Draws:
         values = self.variables[name]
         return values.reshape(-1, *values.shape[2:])
 
-    def part(self, positions: npt.NDArray[np.intp]) -> Draws:
-        """The draws at `positions` of the chains one after the other, as one chain."""
-        return replace(
-            self,
-            variables={name: self.flat(name)[positions][None] for name in self.variables},
-            **{name: getattr(self, name).reshape(1, -1)[:, positions] for name in _BY_DRAW},
-        )
-
     def followed_by(self, more: Draws) -> Draws:
         """These draws and then `more` of the same chains, of which the sampler is the same."""
         ran = self.provenance
         stats: Any = {
-            name: np.hstack([getattr(self, name), getattr(more, name)]) for name in _BY_DRAW
+            name: np.hstack([getattr(self, name), getattr(more, name)])
+            for name in ("divergent", "treedepth", "energy")
         }
         return replace(
             self,

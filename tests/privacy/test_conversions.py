@@ -136,10 +136,9 @@ def of_strict(epsilon: float | None, m: int = 1, **options: Any) -> PrivacyCharg
 
 
 @pytest.mark.parametrize("other", [of_strict(15.0), charge(relation="replace")])
-def test_unlike_charges_add_only_when_told(other: PrivacyCharge) -> None:
+def test_unlike_charges_do_not_add(other: PrivacyCharge) -> None:
     pair = [charge(), other]
-    refuses(r"one kind, relation and unit.*allow_unlike", compose, pair)
-    assert compose(pair, allow_unlike=True) == 30.0
+    refuses("one kind, relation and unit", compose, pair)
     assert compose([pair[1]] * 2) == 30.0
 
 
