@@ -244,14 +244,13 @@ class ProgramAtPoints:
     def log_density(self, points: FloatArray) -> FloatArray:
         """Log density at unconstrained points (S, p), Jacobian included, shape (S,); -inf or NaN
         where the program rejects, or has no gradient that a sampler could follow."""
-        return np.array([self._one(point) for point in points])
-
-    def _one(self, point: FloatArray) -> float:
-        try:
-            value, gradient = self._model.log_prob_grad(point)
-        except (RuntimeError, ValueError):
-            return float("nan")
-        return float(value) if np.isfinite(gradient).all() else float("nan")
+        values = np.full(len(points), np.nan)
+        for place, point in enumerate(points):
+            with contextlib.suppress(RuntimeError, ValueError):
+                value, gradient = self._model.log_prob_grad(point)
+                if np.isfinite(gradient).all():
+                    values[place] = value
+        return values
 
     def unconstrained(self, draws: Draws, draw: int | None = None) -> FloatArray:
         """Parameters of the draws, or of one of them, as unconstrained points, shape (S, p)."""
