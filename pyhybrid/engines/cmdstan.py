@@ -226,8 +226,11 @@ def _run(
             metric="unit_e" if settings.metric == "unit" else "diag_e", show_progress=False,
             **start,
         )  # fmt: skip
-    except (RuntimeError, ValueError, OSError) as error:
-        reason = without_values((_said_by_chains(output) or str(error)).replace(str(folder), ""))
+    except RuntimeError:
+        said = _said_by_chains(output)
+    except (ValueError, OSError) as error:
+        said = str(error)
+    reason = without_values(said.replace(str(folder), ""))
     raise SamplingError(f"the cmdstan engine failed: {reason}")
 
 
@@ -239,7 +242,7 @@ def _said_by_chains(output: Path) -> str:
         return "\n".join(lines)
     if failed := re.search(r"^Initialization .*failed.*", console, re.M):
         return f"{failed[0].rstrip()} No draw had a finite log density and gradient"
-    return ""
+    return "a chain ended without a message, as those do that are killed where memory runs out"
 
 
 @contextlib.contextmanager
