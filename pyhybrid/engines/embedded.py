@@ -96,8 +96,17 @@ class EmbeddedEngine:
             try:
                 model = stanli.Model(mir=compiled(program.text), data=as_json(data))
                 with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
-                    start = _start(model, warm_start, settings)
-                    options = {**_options(settings), **start, **changes}
+                    options: dict[str, Any] = {
+                        "chains": settings.chains,
+                        "warmup": settings.warmup,
+                        "samples": settings.draws,
+                        "delta": settings.acceptance,
+                        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
+                        "max_depth": settings.max_treedepth,
+                        "parallel_chains": settings.parallel_chains,
+                        **_start(model, warm_start, settings),
+                        **changes,
+                    }
                     fit = model.sample(refresh=refresh, seed=seed, **options)
             except SamplingError:  # the compiler's words, which hold no data
                 raise
@@ -131,18 +140,6 @@ def compiled(text: str) -> str:
 
 def as_json(data: Mapping[str, Any]) -> str:
     return json.dumps({name: np.asarray(value).tolist() for name, value in data.items()})
-
-
-def _options(settings: SamplerSettings) -> dict[str, Any]:
-    return {
-        "chains": settings.chains,
-        "warmup": settings.warmup,
-        "samples": settings.draws,
-        "delta": settings.acceptance,
-        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
-        "max_depth": settings.max_treedepth,
-        "parallel_chains": settings.parallel_chains,
-    }
 
 
 def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines.base import Draws, Provenance, SamplerSettings
+from pyhybrid.engines.base import Draws, Provenance, SamplerSettings, StanProgram
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.primitives.selection import exponential_mechanism
@@ -38,8 +38,7 @@ class ExactPosterior:
     grid: ParameterGrid
     log_density: FloatArray
     span: float
-    program: str
-    program_sha256: str
+    program: StanProgram
 
     def __repr__(self) -> str:
         return f"<ExactPosterior on {self.grid.size} candidates>"
@@ -85,8 +84,8 @@ class ExactPosterior:
         provenance = Provenance(
             engine="exact",
             engine_version=source,
-            program=self.program,
-            program_sha256=self.program_sha256,
+            program=self.program.name,
+            program_sha256=self.program.sha256,
             seed=0,
             seconds=0.0,
             settings=SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4)),
@@ -124,8 +123,7 @@ def exact_posterior(
         grid=grid,
         log_density=np.zeros(grid.size),
         span=cap.span,
-        program=bound.program.name,
-        program_sha256=bound.program.sha256,
+        program=bound.program,
     )
     parts = []
     for start in range(0, grid.size, _CHUNK):
