@@ -1,7 +1,7 @@
-# From a data frame and a formula, or its text, to an outcome and a design matrix.
+# From a data frame and a formula, or its text, to an outcome, a design matrix and an offset.
 
-# Outcome y (length n) and design matrix X (n by K) of a formula. `numbers_of` makes numbers of the
-# outcome's column.
+# Outcome y (length n), design matrix X (n by K) and offset (length n) of a formula. `numbers_of` makes
+# numbers of the outcome's column.
 read_design <- function(formula, data,
                         numbers_of = function(y) check_vector(y, "the outcome")) {
   formula <- tryCatch(stats::as.formula(formula, env = terms_home()), error = function(problem) {
@@ -31,17 +31,16 @@ read_design <- function(formula, data,
   check_frame(frame)
   y <- numbers_of(stats::model.response(frame))
   X <- stats::model.matrix(formula, frame)
-  if (!is.null(stats::model.offset(frame))) {
-    invalid_input("formula must have no offset(): write it as a predictor, such as log(nights)")
-  }
-  missing <- which(!is.finite(y) | !is.finite(rowSums(X)))
+  offset <- stats::model.offset(frame)
+  offset <- if (is.null(offset)) rep(0, length(y)) else as.double(offset)
+  missing <- which(!is.finite(y) | !is.finite(rowSums(X)) | !is.finite(offset))
   if (length(missing) > 0) {
     invalid_input(
       "outcome and predictors must be finite: record ", missing[1], " is not; ",
       "drop or impute such records before synthesis"
     )
   }
-  list(y = unname(y), X = X)
+  list(y = unname(y), X = X, offset = offset)
 }
 
 # The columns that a formula reads, as a plain data frame; those of other classes than R's own are

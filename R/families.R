@@ -92,7 +92,7 @@ means_at <- function(parameters, family, design, rows) {
     return(matrix(parameters$mean, length(parameters$mean), length(rows)))
   }
   linear <- tcrossprod(parameters$beta, design$X[rows, , drop = FALSE])
-  family$mean_of(linear)
+  family$mean_of(linear + rep(design$offset[rows], each = nrow(linear)))
 }
 
 # Unweighted log-likelihood (S, n) of some records of a design.

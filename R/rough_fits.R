@@ -1,22 +1,22 @@
 # Location and scale of the reparametrization, by program; the posterior does not depend on them.
 
 # The hints that a program's data block names. `own` has the settings it reads (min_sd, n_components).
-rough_fit <- function(program, y, X, weights, own) {
+rough_fit <- function(program, y, X, weights, offset, own) {
   switch(program,
-    poisson = log_linear_fit(y, X, weights),
+    poisson = log_linear_fit(y, X, weights, offset),
     negative_binomial = c(
-      log_linear_fit(y, X, weights), list(center_rphi = 0, spread_rphi = 1)
+      log_linear_fit(y, X, weights, offset), list(center_rphi = 0, spread_rphi = 1)
     ),
-    bernoulli = logit_fit(y, X, weights)[c("information_root", "score")],
+    bernoulli = logit_fit(y, X, weights, offset)[c("information_root", "score")],
     categorical = categorical_fit(y, X, weights, own),
     ordinal = ordinal_fit(y, X, weights, own),
     beta = rough_beta(y, weights),
-    beta_regression = logit_fit(y, X, weights),
-    normal_regression = normal_fit(y, X, weights, own$min_sd),
+    beta_regression = logit_fit(y, X, weights, offset),
+    normal_regression = normal_fit(y - offset, X, weights, own$min_sd),
     gamma_regression = c(
-      log_linear_fit(y, X, weights), list(center_shape = 0, spread_shape = 1)
+      log_linear_fit(y, X, weights, offset), list(center_shape = 0, spread_shape = 1)
     ),
-    normal_mixture = mixture_fit(y, X, weights, own$min_sd, own$n_components)
+    normal_mixture = mixture_fit(y - offset, X, weights, own$min_sd, own$n_components)
   )
 }
 
@@ -54,8 +54,10 @@ attempted <- function(fit) {
 
 nothing_known <- function(X) quadratic_of(X, NA, 0, rep(0, nrow(X)))
 
-log_linear_fit <- function(y, X, weights) {
-  fit <- attempted(stats::glm.fit(X, y, weights, family = stats::quasipoisson()))
+log_linear_fit <- function(y, X, weights, offset) {
+  fit <- attempted(
+    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasipoisson())
+  )
   if (is.null(fit)) {
     return(nothing_known(X))
   }
@@ -64,9 +66,11 @@ log_linear_fit <- function(y, X, weights) {
 }
 
 # Quasi-binomial; the dispersion of a beta distribution of size lambda is 1 / (1 + lambda).
-logit_fit <- function(y, X, weights) {
+logit_fit <- function(y, X, weights, offset) {
   size <- list(center_lambda = 0, spread_lambda = 1)
-  fit <- attempted(stats::glm.fit(X, y, weights, family = stats::quasibinomial()))
+  fit <- attempted(
+    stats::glm.fit(X, y, weights, offset = offset, family = stats::quasibinomial())
+  )
   if (is.null(fit)) {
     return(c(nothing_known(X), size))
   }

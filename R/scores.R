@@ -12,7 +12,7 @@
 #' These are for teaching, and to hold the Python package to: its noise is exact, made of whole numbers and
 #' audited, and R's is not. A release is made there ([synthesize()] says how).
 #'
-#' @param y,X Outcomes (n) and design matrix (n, K).
+#' @param y,X,offset Outcomes (n), design matrix (n, K), and offset (n) or 0.
 #' @param family `"poisson"`, `"negative_binomial"`, `"bernoulli"` or `"normal"`.
 #' @param scores For `clip_scores()` a matrix, one row for each record; a row that is not finite
 #'   becomes 0. For `scoring_design()` an array of repetitions, records and coordinates: scores of
@@ -43,7 +43,7 @@
 #' record_scores(c(0, 3), cbind(1, c(0, 1)), theta = c(0.5, 0.2), family = "poisson")
 #' @rdname clip_scores
 #' @export
-record_scores <- function(y, X, theta, family) {
+record_scores <- function(y, X, theta, family, offset = 0) {
   check_choice(family, "family", c("poisson", "negative_binomial", "bernoulli", "normal"))
   y <- check_vector(y, "y")
   if (!is.numeric(X) || length(dim(X)) != 2 || nrow(X) != length(y)) {
@@ -51,7 +51,7 @@ record_scores <- function(y, X, theta, family) {
   }
   second <- family %in% c("negative_binomial", "normal")
   theta <- check_vector(theta, "theta", ncol(X) + second)
-  linear <- drop(X %*% theta[seq_len(ncol(X))])
+  linear <- drop(X %*% theta[seq_len(ncol(X))]) + offset
   size <- if (second) exp(theta[length(theta)])
   switch(family,
     poisson = X * (y - exp(linear)),

@@ -2,13 +2,14 @@
 
 #' Data of the Stan programs
 #'
-#' Outcome, design matrix and weights as the programs in `stan/` read them: the same as the
+#' Outcome, design matrix, offset and weights as the programs in `stan/` read them: the same as the
 #' Python package hands over, one row per record. Rows are never dropped. The rough fit, location
 #' and scale of the reparametrization (such as `information_root` and `score`), is R's own; the
 #' posterior does not depend on it.
 #'
-#' @param formula As in [stats::glm()]: outcome, then predictors, without `offset()`. Text columns
-#'   count as factors whose levels are sorted by code point, as in the Python package.
+#' @param formula As in [stats::glm()]: outcome, then predictors; an [offset()][stats::offset()] is
+#'   added to the linear predictor. Text columns count as factors whose levels are sorted by code
+#'   point, as in the Python package.
 #' @param data A data frame without missing values in the columns that the formula reads.
 #' @param weights Record weights alpha in \[0, 1\], a vector of length n; all 1 if `NULL`.
 #' @param program Name of the program: `"bernoulli"` takes outcomes 0 and 1, `"categorical"` and
@@ -41,8 +42,8 @@
 #'   clipped, as in [center_and_censor()]; not for the published programs.
 #' @return A named list for [fit_rstan()]. Confidential.
 #' @examples
-#' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50))
-#' str(stan_data(visits ~ age, data, program = "poisson"))
+#' data <- data.frame(visits = c(0, 2, 1, 4), age = c(20, 30, 40, 50), nights = c(1, 3, 2, 5))
+#' str(stan_data(visits ~ age + offset(log(nights)), data, program = "poisson"))
 #' str(stan_data(age ~ 1, data, program = "normal_regression", transform = "log", unit = 10))
 #' @export
 stan_data <- function(formula, data, weights = NULL, program = "negative_binomial",
@@ -57,8 +58,8 @@ stan_data <- function(formula, data, weights = NULL, program = "negative_binomia
   program_data(design, check_alpha(weights, length(design$y)), cap, center)
 }
 
-# What a program reads of a table but for weights and cap: outcome on its scale (n), X (n, K), and
-# the settings that do not depend on the records.
+# What a program reads of a table but for weights and cap: outcome on its scale (n), X (n, K), offset
+# (n), and the settings that do not depend on the records.
 program_design <- function(formula, data, program, prior = NULL, prior_scale = 2.5,
                            prior_scale_intercept = 10, levels = NULL, lower = 0, upper = NULL,
                            edge = 1e-10, transform = "identity", unit = 1, min_sd = 0,
@@ -86,8 +87,12 @@ program_design <- function(formula, data, program, prior = NULL, prior_scale = 2
     read_design(formula, data)
   }
   X <- design$X
-  if (program == "beta" && !identical(colnames(X), "(Intercept)")) {
+  if (program == "beta" && !(identical(colnames(X), "(Intercept)") && all(design$offset == 0))) {
     invalid_input("program 'beta' takes no predictors: formula must be outcome ~ 1")
+  }
+  if (many && any(design$offset != 0)) invalid_input("program '", program, "' takes no offset()")
+  if (published && any(design$offset != 0)) {
+    invalid_input("the published programs take no offset()")
   }
   if (is.null(upper)) upper <- if (startsWith(program, "beta")) 1 else .Machine$integer.max
   if (check_finite(min_sd, "min_sd") < 0) invalid_input("min_sd must be >= 0")
@@ -96,13 +101,13 @@ program_design <- function(formula, data, program, prior = NULL, prior_scale = 2
   if (program == "normal_mixture" && n_components > length(y)) {
     invalid_input("n_components must be at most the number of records, ", length(y))
   }
-  list(
-    X = X, y = y,
+  c(design[c("X", "offset")], list(
+    y = y,
     program = program, published = published, outcome = outcome_name(formula),
     lower = lower, upper = upper, transform = transform, unit = unit, min_sd = min_sd,
     n_components = n_components, n_levels = length(attr(design$y, "levels")),
     normal_prior = prior == "normal", prior_scale = scales[2 - (colnames(X) == "(Intercept)")]
-  )
+  ))
 }
 
 outcome_of <- function(program, y, lower, upper, edge, transform, unit) {
@@ -136,7 +141,7 @@ program_data <- function(design, weights, cap = NULL, center = NULL) {
     return(labelled(as_published(design, weights, cap, center)))
   }
   rows <- list(n = n, y = array(y, n), frequency = array(1, n), weights = array(weights, n))
-  linear <- list(K = ncol(X), X = unname(X))
+  linear <- list(K = ncol(X), X = unname(X), offsets = array(design$offset, n))
   priors <- list(
     normal_prior = as.integer(design$normal_prior),
     prior_scale = array(design$prior_scale, ncol(X))
@@ -149,7 +154,7 @@ program_data <- function(design, weights, cap = NULL, center = NULL) {
     normal_mixture = c(linear, design[c("min_sd", "n_components")]),
     c(linear, priors)
   )
-  hints <- rough_fit(design$program, y, X, weights, own)
+  hints <- rough_fit(design$program, y, X, weights, design$offset, own)
   labelled(c(rows, own, hints, cap_data(n, cap, center)))
 }
 
@@ -157,6 +162,7 @@ program_data <- function(design, weights, cap = NULL, center = NULL) {
 without_record <- function(design, i) {
   design$y <- structure(design$y[-i], levels = attr(design$y, "levels"))
   design$X <- design$X[-i, , drop = FALSE]
+  design$offset <- design$offset[-i]
   design
 }
 

@@ -1,6 +1,6 @@
 // Logistic regression with record weights.
 //
-//   y_i ~ Bernoulli(1 / (1 + exp(-X_i beta)))
+//   y_i ~ Bernoulli(1 / (1 + exp(-offset_i - X_i beta)))
 //   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2);   with normal_prior = 0:
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1)                              [prior of V25, supplement 2]
@@ -17,6 +17,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
 #include blocks/coefficients_data.stan
@@ -37,6 +38,7 @@ transformed data {
   vector[n] sign = 2 * to_vector(y) - 1;
   vector[n] weight = frequency .* weights;
   row_vector[K] sign_X = 0.5 * (weight .* sign)' * X;
+  real sign_offset = 0.5 * dot_product(weight .* sign, offsets);
 }
 parameters {
   vector[K] z;
@@ -50,7 +52,7 @@ model {
   target += log_prior;
   {
     // log p(y | eta) = -log(1 + exp(-eta)) for y = 1, -log(1 + exp(eta)) for y = 0.
-    vector[n] eta = X * beta;
+    vector[n] eta = offsets + X * beta;
     if (use_cap == 1) {
       vector[n] f = -log1p_exp(-sign .* eta);
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
@@ -59,7 +61,7 @@ model {
       // The same value at 3/4 of the cost, (sign eta - |eta|) / 2 - log(1 + exp(-|eta|)), with an
       // |eta| that has a derivative at 0.
       vector[n] absolute = sqrt(square(eta) + 1e-30);
-      target += sign_X * beta
+      target += sign_X * beta + sign_offset
                 - dot_product(weight, 0.5 * absolute + log(1 + exp(-absolute)));
     }
   }
@@ -73,9 +75,9 @@ generated quantities {
                                     z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
-    mu = inv_logit(X * beta);
+    mu = inv_logit(offsets + X * beta);
     for (i in 1:n) {
-      log_lik[i] = bernoulli_logit_lpmf(y[i] | X[i] * beta);
+      log_lik[i] = bernoulli_logit_lpmf(y[i] | offsets[i] + X[i] * beta);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Beta regression with record weights, logit link, for outcomes in (0, 1).    [C25, sec. 5]
 //
-//   y_i ~ Beta(lambda mu_i, lambda (1 - mu_i)),   logit mu_i = X_i beta
+//   y_i ~ Beta(lambda mu_i, lambda (1 - mu_i)),   logit mu_i = offset_i + X_i beta
 //   lambda ~ Pareto(0.1, 1.5)
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1);   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2)
@@ -18,6 +18,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
 #include blocks/coefficients_data.stan
@@ -61,7 +62,7 @@ model {
   lambda ~ pareto(0.1, 1.5);
   {
     // The beta log density written out over vectors: the same value as beta_lpdf, far cheaper.
-    vector[n] mu = inv_logit(X * beta);
+    vector[n] mu = inv_logit(offsets + X * beta);
     vector[n] beta1 = lambda * mu;
     vector[n] log_gammas = lgamma(beta1) + lgamma(lambda - beta1);
     if (use_cap == 1) {
@@ -83,7 +84,7 @@ generated quantities {
                                     z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
-    mu_record = inv_logit(X * beta);
+    mu_record = inv_logit(offsets + X * beta);
     for (i in 1:n) {
       log_lik[i] = beta_lpdf(y[i] | lambda * mu_record[i], lambda * (1 - mu_record[i]));
     }

@@ -1,6 +1,6 @@
 // Negative binomial regression with record weights, log link.            [V25, supplement 2]
 //
-//   y_i ~ NB(mean mu_i, variance mu_i + mu_i^2 / phi),   log mu_i = X_i beta
+//   y_i ~ NB(mean mu_i, variance mu_i + mu_i^2 / phi),   log mu_i = offset_i + X_i beta
 //   1/phi ~ half-Cauchy(0, 5)
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1);   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2)
@@ -21,6 +21,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
 #include blocks/coefficients_data.stan
@@ -49,6 +50,7 @@ transformed data {
   matrix[n_levels, 2] levels = levels_with_weight(y, place, weight);
   // Without a cap, all that the likelihood reads of the counts but for one sum over the rows.
   row_vector[K] count_X = weighted_count' * X;
+  real count_offset = dot_product(weighted_count, offsets);
   real sum_log_factorial = dot_product(weight, log_factorial);
 }
 parameters {
@@ -70,7 +72,7 @@ model {
   {
     // The log density written out over vectors: the same value as neg_binomial_2_log_lpmf, far
     // cheaper.
-    vector[n] eta = X * beta;
+    vector[n] eta = offsets + X * beta;
     vector[n] softplus = log1p_exp(eta - log(phi));
     vector[n_levels] ratio = gamma_ratio(col(levels, 1), phi);
     if (use_cap == 1) {
@@ -78,7 +80,7 @@ model {
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
-      target += dot_product(col(levels, 2), ratio) - sum_log_factorial + count_X * beta
+      target += dot_product(col(levels, 2), ratio) - sum_log_factorial + count_X * beta + count_offset
                 - dot_product(weighted_count + phi * weight, softplus);
     }
   }
@@ -92,9 +94,9 @@ generated quantities {
                                     z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
-    mu = exp(X * beta);
+    mu = exp(offsets + X * beta);
     for (i in 1:n) {
-      log_lik[i] = neg_binomial_2_log_lpmf(y[i] | X[i] * beta, phi);
+      log_lik[i] = neg_binomial_2_log_lpmf(y[i] | offsets[i] + X[i] * beta, phi);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Finite mixture of normal regressions with record weights; one component is normal regression.
 //                                                                              [S22, app. B]
-//   y_i ~ sum_k proportion_k N(X_i beta_k, sigma_k^2)          (components summed out)
+//   y_i ~ sum_k proportion_k N(offset_i + X_i beta_k, sigma_k^2)          (components summed out)
 //   proportion ~ Dirichlet(a/C, ..., a/C),   a ~ Gamma(1, 1),  C = n_components
 //   beta_k ~ MVN(0, diag(sigma_beta) Omega diag(sigma_beta)),   Omega ~ LKJ(1),
 //   sigma_beta ~ half-t_3(0, 1),   sigma_k ~ half-t_3(0, 1) above min_sd
@@ -28,6 +28,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   real<lower=0> min_sd;                        // 0: the prior of S22
   // Location and scale of the reparametrization; the posterior does not depend on them.
   array[n_components] matrix[K, K] information;  // of beta_k, positive semidefinite
@@ -146,7 +147,7 @@ model {
   {
     // The mixture's log density over vectors, one component after the other: the same value as
     // log_sum_exp record by record, far cheaper.
-    matrix[n, n_components] eta = X * beta;
+    matrix[n, n_components] eta = rep_matrix(offsets, n_components) + X * beta;
     vector[n_components] constant = log_proportion - log(sigma) - 0.5 * log(2 * pi());
     vector[n] f = constant[1] - 0.5 * square((y - col(eta, 1)) / sigma[1]);
     for (k in 2:n_components) {
@@ -164,7 +165,7 @@ generated quantities {
       vector[n_components] own;
       for (k in 1:n_components) {
         own[k] = log_proportion[k]
-                 + normal_lpdf(y[i] | dot_product(X[i], col(beta, k)), sigma[k]);
+                 + normal_lpdf(y[i] | offsets[i] + dot_product(X[i], col(beta, k)), sigma[k]);
       }
       log_lik[i] = log_sum_exp(own);
     }

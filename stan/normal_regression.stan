@@ -1,6 +1,6 @@
 // Normal regression with record weights.                       [S22, app. B, with one component]
 //
-//   y_i ~ N(X_i beta, sigma^2),   sigma ~ half-t_3(0, 1) above min_sd
+//   y_i ~ N(offset_i + X_i beta, sigma^2),   sigma ~ half-t_3(0, 1) above min_sd
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(1),
 //   sigma_beta ~ half-t_3(0, 1);   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2)
 //
@@ -17,6 +17,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   real<lower=0> min_sd;                        // 0: the prior of S22
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
@@ -39,7 +40,7 @@ data {
 transformed data {
   real freedom = K + 1;                        // K - 1 + 2 eta, eta = 1
   vector[n] weight = frequency .* weights;
-  vector[n] residual = y - X * near;
+  vector[n] residual = y - offsets - X * near;
   real sum_weight = sum(weight);
   real sum_squares = dot_product(weight, square(residual));
   row_vector[K] residual_X = (weight .* residual)' * X;
@@ -60,7 +61,7 @@ model {
   target += spread_sigma * z_sigma;            // Jacobian of z_sigma -> sigma, up to a constant
   sigma ~ student_t(3, 0, 1);
   if (use_cap == 1) {
-    vector[n] f = -log(sigma) - 0.5 * log(2 * pi()) - 0.5 * square((y - X * beta) / sigma);
+    vector[n] f = -log(sigma) - 0.5 * log(2 * pi()) - 0.5 * square((y - offsets - X * beta) / sigma);
     target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                              farthest, steep, use_cap, cap_below, cap_above);
   } else {
@@ -78,7 +79,7 @@ generated quantities {
   }
   if (emit_log_lik == 1) {
     for (i in 1:n) {
-      log_lik[i] = normal_lpdf(y[i] | X[i] * beta, sigma);
+      log_lik[i] = normal_lpdf(y[i] | offsets[i] + X[i] * beta, sigma);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Poisson regression with record weights, log link.                          [S22, sec. 4.4]
 //
-//   y_i ~ Poisson(mu_i),   log mu_i = X_i beta
+//   y_i ~ Poisson(mu_i),   log mu_i = offset_i + X_i beta
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
 //   sigma_beta ~ half-t_3(0, 1);   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2)
 //                                                           [prior of V25, supplement 2]
@@ -17,6 +17,7 @@ data {
   vector<lower=0>[n] frequency;
   vector<lower=0, upper=1>[n] weights;
   matrix[n, K] X;
+  vector[n] offsets;                           // added to X beta; 0 without offset()
   int<lower=0, upper=1> normal_prior;
   vector<lower=0>[K] prior_scale;              // read only if normal_prior = 1
 #include blocks/coefficients_data.stan
@@ -38,6 +39,7 @@ transformed data {
   vector[n] log_factorial = lgamma(count + 1);
   vector[n] weight = frequency .* weights;
   row_vector[K] count_X = (weight .* count)' * X;
+  real count_offset = dot_product(weight .* count, offsets);
   real sum_log_factorial = dot_product(weight, log_factorial);
 }
 parameters {
@@ -52,13 +54,13 @@ model {
   target += log_prior;
   {
     // The log density written out over vectors: the same value as poisson_log_lpmf, far cheaper.
-    vector[n] eta = X * beta;
+    vector[n] eta = offsets + X * beta;
     if (use_cap == 1) {
       vector[n] f = count .* eta - exp(eta) - log_factorial;
       target += pseudo_log_lik(f, frequency, weights, reference, unit, n_units, n_frozen,
                                farthest, steep, use_cap, cap_below, cap_above);
     } else {
-      target += count_X * beta - dot_product(weight, exp(eta))
+      target += count_X * beta + count_offset - dot_product(weight, exp(eta))
                 - sum_log_factorial;
     }
   }
@@ -72,9 +74,9 @@ generated quantities {
                                     z_radius[1] / sqrt(2 * freedom), freedom);
   }
   if (emit_log_lik == 1) {
-    mu = exp(X * beta);
+    mu = exp(offsets + X * beta);
     for (i in 1:n) {
-      log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
+      log_lik[i] = poisson_log_lpmf(y[i] | offsets[i] + X[i] * beta);
     }
   }
 }

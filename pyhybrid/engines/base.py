@@ -60,7 +60,7 @@ class SamplerSettings:
         what is sampled 0.7 or 0.8, for terms clipped about a center 0.6 (`unless_asked`).
     max_treedepth : int, default 10
     parallel_chains : int, optional
-        Chains run at once; as many as there are cores if omitted, with CmdStan all of them.
+        Chains run at once; as many as there are cores if omitted.
     metric : {"adapted", "unit"}, default "adapted"
         The sampler's metric: variances found in the warm-up, or 1 for all parameters. The rstan
         engine adapts it always.

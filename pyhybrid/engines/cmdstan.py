@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import platform
 import re
 import shutil
+import subprocess
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +67,12 @@ class CmdStanEngine:
         warm_start: WarmStart | None = None,
         progress: Progress | None = None,
     ) -> Draws:
-        """Sample as `Engine` says; progress is reported at the end."""
+        """Sample; see `pyhybrid.engines.base.Engine`."""
         status = self.status().required()
         executable = compiled_program(program)
         started = time.perf_counter()
         with private_folder() as folder, _quiet():
-            fit = _run(executable, folder, data, seed, settings, warm_start)
-            if progress is not None:
-                total = settings.chains * (settings.warmup + settings.draws)
-                progress(total, total)
+            fit = _run(executable, folder, data, seed, settings, warm_start, progress)
             provenance = Provenance.of_run(status, program, seed, settings, started)
             # cmdstanpy's (draws, chains) columns to arrays of shape (chains, draws, ...)
             stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
@@ -204,39 +203,78 @@ def _run(
     seed: int,
     settings: SamplerSettings,
     warm_start: WarmStart | None,
+    progress: Progress | None,
 ) -> Any:
-    """What cmdstanpy reads from the chains' files. Chains run at once unless the settings say
-    otherwise: after Ctrl-C, which ends those that run, cmdstanpy would start those left."""
-    data_file, output = str(folder / "data.json"), folder / "output"
+    """What cmdstanpy reads from the chains' files."""
+    data_file, output = folder / "data.json", folder / "output"
     output.mkdir(mode=0o700)
-    start: dict[str, Any] = {}
-    if warm_start is not None:
-        start = warm_start.tuning(settings)
-        start["inits"] = [
-            {name: np.asarray(value).tolist() for name, value in values.items()}
-            for values in warm_start.inits_of(settings.chains)
+    files = [str(output / f"chain_{chain}.csv") for chain in range(1, settings.chains + 1)]
+    inits, tuning = _start(warm_start, folder, settings)
+    commands = [
+        [
+            *(str(executable), f"id={chain}", "random", f"seed={seed}"),
+            *("data", f"file={data_file}", *inits[chain - 1 : chain]),
+            *("output", f"file={file}", "sig_figs=18"),
+            f"refresh={max(1, (settings.warmup + settings.draws) // 20)}",
+            *("method=sample", f"num_samples={settings.draws}", f"num_warmup={settings.warmup}"),
+            *("algorithm=hmc", "engine=nuts", f"max_depth={settings.max_treedepth}"),
+            f"metric={'unit_e' if settings.metric == 'unit' else 'diag_e'}",
+            *(*tuning, "adapt", "engaged=1", f"delta={settings.acceptance}"),
         ]
+        for chain, file in enumerate(files, start=1)
+    ]
+    at_once = settings.parallel_chains or os.cpu_count() or 1
+    total = settings.chains * (settings.warmup + settings.draws)
+
+    def report() -> None:
+        if progress is not None:
+            progress(min(_iterations(output), total), total)
+
     try:
-        _cmdstanpy().write_stan_json(data_file, dict(data))
-        return _cmdstanpy().CmdStanModel(exe_file=executable).sample(
-            data=data_file, chains=settings.chains, seed=seed, output_dir=output, sig_figs=18,
-            parallel_chains=settings.parallel_chains or settings.chains,
-            iter_warmup=settings.warmup, iter_sampling=settings.draws,
-            max_treedepth=settings.max_treedepth, adapt_delta=settings.acceptance,
-            metric="unit_e" if settings.metric == "unit" else "diag_e", show_progress=False,
-            **start,
-        )  # fmt: skip
-    except RuntimeError:
+        _cmdstanpy().write_stan_json(str(data_file), dict(data))
+        failed = _run_chains(commands, output, at_once, report)
+        if not failed:
+            report()
+            return _cmdstanpy().from_csv(files, method="sample")
         said = _said_by_chains(output)
-    except (ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         said = str(error)
     reason = without_values(said.replace(str(folder), ""))
     raise SamplingError(f"the cmdstan engine failed: {reason}")
 
 
+def _run_chains(
+    commands: list[list[str]], output: Path, at_once: int, report: Callable[[], None]
+) -> bool:
+    """Whether a chain failed, which ends the others. cmdstanpy, interrupted, waits for chains that
+    run and starts those left: here they are ended."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        while True:
+            codes = [process.poll() for process in started]
+            if any(codes) or (len(codes) == len(commands) and None not in codes):
+                return any(codes)
+            if len(codes) < len(commands) and codes.count(None) < at_once:
+                with open(output / f"stdout_{len(codes) + 1}.txt", "wb") as console:
+                    started.append(
+                        subprocess.Popen(
+                            commands[len(codes)],
+                            stdin=subprocess.DEVNULL,
+                            stdout=console,
+                            stderr=subprocess.STDOUT,
+                        )
+                    )
+            else:
+                report()
+                time.sleep(0.05)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
 def _said_by_chains(output: Path) -> str:
-    """What failed chains said, once; of a start that failed CmdStan's last words, which cmdstanpy
-    does not quote."""
+    """What failed chains said, once; of a start that failed CmdStan's last words."""
     console = "".join(file.read_text(errors="replace") for file in output.glob("*stdout*.txt"))
     if lines := dict.fromkeys(re.findall(r"^(?:Ex|Er).*", console, re.M)):
         return "\n".join(lines)
@@ -245,8 +283,39 @@ def _said_by_chains(output: Path) -> str:
     return "a chain ended without a message, as those do that are killed where memory runs out"
 
 
+def _start(
+    warm_start: WarmStart | None, folder: Path, settings: SamplerSettings
+) -> tuple[list[str], list[str]]:
+    """CmdStan's words for the start of each chain, and for metric and step size of all."""
+    if warm_start is None:
+        return [], []
+    inits, tuning = [], warm_start.tuning(settings)
+    words = [f"stepsize={tuning['step_size']}"]
+
+    def written(name: str, content: Mapping[str, Any]) -> Path:
+        plain = {key: np.asarray(value).tolist() for key, value in content.items()}
+        (folder / name).write_text(json.dumps(plain))
+        return folder / name
+
+    for chain, values in enumerate(warm_start.inits_of(settings.chains), start=1):
+        inits.append(f"init={written(f'init_{chain}.json', values)}")
+    if "inv_metric" in tuning:
+        metric = {"inv_metric": tuning["inv_metric"]}
+        words.insert(0, f"metric_file={written('inv_metric.json', metric)}")
+    return inits, words
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep cmdstanpy's log, which quotes paths and console output, off the user's terminal."""
     with _cmdstanpy().disable_logging():
         yield
+
+
+def _iterations(output: Path) -> int:
+    counted = 0
+    for console in output.glob("*stdout*.txt"):
+        with contextlib.suppress(OSError):
+            lines = re.findall(r"Iteration:\s*(\d+) /", console.read_text(errors="replace"))
+            counted += int(lines[-1]) if lines else 0
+    return counted

@@ -640,7 +640,7 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
     """The table coded as the design's, and which records could be: one that cannot (a level or a
     number for which a term is not defined) is 0, and found by halves, so that no error tells."""
     n, width = len(table), design.X.shape[1]
-    X, coded = np.zeros((n, width)), np.zeros(n, dtype=bool)
+    X, offset, coded = np.zeros((n, width)), np.zeros(n), np.zeros(n, dtype=bool)
     left = [np.arange(n)]
     while left:
         rows = left.pop()
@@ -650,8 +650,10 @@ def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[
             if rows.size > 1:
                 left += np.array_split(rows, 2)
             continue
-        X[rows], coded[rows] = matrix.X, True
-    matrix = Matrix(X=X, columns=design.columns, terms=design.terms, indicators=design.indicators)
+        X[rows], offset[rows], coded[rows] = matrix.X, matrix.offset, True
+    matrix = Matrix(
+        X=X, offset=offset, columns=design.columns, terms=design.terms, indicators=design.indicators
+    )
     return matrix, coded
 
 

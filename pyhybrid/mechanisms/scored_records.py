@@ -158,7 +158,7 @@ class ScoredSource:
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
         columns = [self.design.outcome, *self.design.predictors]
         whole = self.design  # whose rows no worker needs
-        coding = replace(whole, X=whole.X[:0], y=whole.y[:0])
+        coding = replace(whole, X=whole.X[:0], offset=whole.offset[:0], y=whole.y[:0])
         return self._summed(partial(_scores_of_batch, coding, theta, design), columns)
 
     def _summed(self, of_batch: Callable[..., Parts], columns: list[str]) -> IntArray:

@@ -82,15 +82,17 @@ class Mode:
         return {**data, f"center_{name}": sign * self.u, f"spread_{name}": self.sd_of_u}
 
 
-def mode_of(law: Law, y: FloatArray, X: FloatArray, weight: FloatArray) -> Mode:
-    """Fit y (d,) on X (d, K) under frequency x record weights (d,)."""
+def mode_of(
+    law: Law, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray | float = 0.0
+) -> Mode:
+    """Fit y (d,) on X (d, K) and offset (d,) under frequency x record weights (d,)."""
     scale = _column_sizes(X)
     scaled = X / scale  # steps have one length for all coefficients
     ridge, total = _RIDGE / scale**2, float(weight.sum())
     low, high = law.range_of_u(y)
 
     def at(beta: FloatArray) -> FloatArray:
-        return np.clip(scaled @ beta, -law.largest_eta, law.largest_eta)
+        return np.clip(scaled @ beta + offset, -law.largest_eta, law.largest_eta)
 
     def loss(u: float, beta: FloatArray) -> float:
         with np.errstate(all="ignore"):
@@ -118,7 +120,7 @@ def mode_of(law: Law, y: FloatArray, X: FloatArray, weight: FloatArray) -> Mode:
         return weight * law.slopes(*given)[0], weight * np.maximum(law.curvature(*given), 0.0)
 
     mean = float(weight @ y / total) if total else float(y.mean())
-    middle = float(np.median(law.eta_of(np.array([mean]))))
+    middle = float(np.median(law.eta_of(np.array([mean])))) - float(np.mean(offset))
     beta = intercept_of(scaled, middle)
     u = best_size(beta)
     for _ in range(_SCORING_STEPS):

@@ -96,12 +96,15 @@ def by_row(X: FloatArray, coefficients: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearScoring(Scoring):
-    """A law of X beta: coordinates are beta (K,) and, if the law has a size, its u."""
+    """A law of X beta + offset: coordinates are beta (K,) and, if the law has a size, its u."""
 
     law: Law
     X: FloatArray
+    offset: FloatArray
     columns: tuple[str, ...]
     prior_sd: FloatArray
+    share: bool = False
+    """True of `Beta`, whose mean phi has a uniform prior."""
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -112,10 +115,10 @@ class LinearScoring(Scoring):
         return np.hstack([self.X, np.zeros((len(self.X), self.d - self.X.shape[1]))])
 
     def rows(self, at: Any) -> LinearScoring:
-        return replace(self, X=self.X[at])
+        return replace(self, X=self.X[at], offset=self.offset[at])
 
     def _at(self, theta: FloatArray) -> tuple[FloatArray, float]:
-        eta = by_row(self.X, theta[: self.X.shape[1]])
+        eta = by_row(self.X, theta[: self.X.shape[1]]) + self.offset
         return eta, self.law.size_at(float(theta[-1]))
 
     def scores(self, theta: FloatArray, y: FloatArray) -> FloatArray:
@@ -132,7 +135,11 @@ class LinearScoring(Scoring):
 
     def prior(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         K = self.X.shape[1]
-        gradient, precision = -theta[:K] / self.prior_sd**2, 1 / self.prior_sd**2
+        if self.share:  # phi uniform: eta is logistic
+            gradient = np.array([1 - 2 * expit(theta[0])])
+            precision = np.array([2 * expit(theta[0]) * expit(-theta[0])])
+        else:
+            gradient, precision = -theta[:K] / self.prior_sd**2, 1 / self.prior_sd**2
         if self.law.size is not None:
             u, f = float(theta[-1]), self.law.log_prior_of_size
             gradient = np.append(gradient, (f(u + _STEP) - f(u - _STEP)) / (2 * _STEP))
@@ -151,11 +158,12 @@ class LinearScoring(Scoring):
             eta, u = near = fit_histogram(law, edges, counts, noise_sd, near)
             finer = law.finer_edges(*range_of(law, edges, eta, u))
             edges = edges if finer is None else finer
-        beta = intercept_of(self.X, eta)
+        beta = intercept_of(self.X, eta - float(self.offset.mean()))
         return beta if law.size is None else np.append(beta, u)
 
     def parameters(self, theta: FloatArray) -> dict[str, FloatArray]:
-        named = {"beta": theta[None, : self.X.shape[1]]}
+        beta = theta[: self.X.shape[1]]
+        named = {"phi": expit(beta[:1])} if self.share else {"beta": beta[None]}
         if self.law.size is not None:
             named[self.law.size] = np.array([self.law.size_at(float(theta[-1]))])
         return named

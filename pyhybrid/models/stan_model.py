@@ -164,6 +164,11 @@ class StanModel:
                 f"formula must have the outcome {self.outcome!r} on its left: found "
                 f"{design.outcome!r}"
             )
+        if design.has_offset:
+            raise InvalidInput(
+                "formula gives a program its design matrix X alone: found offset() in "
+                f"{self.formula!r}; hand the exposure over in data="
+            )
         if not {*self.predictors} <= {*df.columns} - {self.outcome}:
             raise InvalidInput(
                 f"predictors must be columns of the data beside the outcome: {self.predictors}"

@@ -255,6 +255,7 @@ class FrozenRows:
 
     y: FloatArray  # (d,) outcomes on the scale of the likelihood
     X: FloatArray  # (d, K) design
+    offset: FloatArray  # (d,)
     alpha: FloatArray  # (d,) weights, in [0, 1]
     count: npt.NDArray[np.int64]  # (d,) records of each
     center: FloatArray  # (d,) f_j(theta_ref), nats

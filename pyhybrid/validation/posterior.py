@@ -86,6 +86,8 @@ def table_rows(bound: Any) -> Iterator[Row]:
     if mine.shape == other.shape:  # the order of columns is no part of a model
         mine, other = (X[:, np.lexsort(np.round(X, 9) + 0.0)] for X in (mine, other))
     yield compare(TABLE, f"design matrix: {bound.model.formula}", mine, other)
+    if design.has_offset:
+        yield compare(TABLE, "offset", design.offset, np.atleast_1d(in_r["offset"]))
 
 
 def short_settings(rows: int) -> SamplerSettings:

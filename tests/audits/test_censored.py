@@ -52,7 +52,7 @@ def beta_grid() -> dict[str, Array]:
 
 def log_lik(model: RegressionModel, grid: dict[str, Array], values: Array) -> Array:
     """The model's own log-likelihood of `values` (n,) on a grid, (grid, n)."""
-    return model.log_lik(grid, values, np.ones((values.size, 1)))
+    return model.log_lik(grid, values, np.ones((values.size, 1)), 0)
 
 
 def cap_of(model: RegressionModel, relation: str) -> float:

@@ -29,7 +29,7 @@ _REGION = 3.0
 _CAP = {"use_cap", "cap_below", "cap_above", "reference", "n_units", "unit", "n_frozen", "farthest",
         "steep"}  # fmt: skip
 _ROWS = _CAP | {
-    "n", "K", "y", "frequency", "weights", "X", "emit_log_lik", "n_levels",
+    "n", "K", "y", "frequency", "weights", "X", "offsets", "emit_log_lik", "n_levels",
     "total_weight", "sum_log", "sum_log1m",
 }  # fmt: skip
 """Data that a program reads of the records; the rest of its data is location and scale of the

@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 
 def main(arguments):
     if arguments == ["info"]:
-        print("stan_version_major = 2\nstan_version_minor = 35")
+        print("stan_version_major = 2")
         return 0
     options = dict(a.split("=", 1) for a in arguments if "=" in a)
     files = [a.split("=", 1)[1] for a in arguments if a.startswith("file=")]

@@ -29,7 +29,7 @@ class Counts:
 
     def log_lik(self, draws: Any) -> LogLik:
         values = {name: draws.flat(name) for name in ("beta", "phi")}
-        return LogLik.of(ph.NegativeBinomial("y ~ 1").log_lik(values, self.y, np.ones((1, 1))))
+        return LogLik.of(ph.NegativeBinomial("y ~ 1").log_lik(values, self.y, np.ones((1, 1)), 0))
 
 
 def grid_of(model: Any) -> ParameterGrid:
@@ -83,7 +83,7 @@ def test_grids_agree_with_the_models_own_program(model: Any, y: list[float], giv
     values = grid.parameters(at)
     X = np.ones((1, 1))
     own = sum(
-        model.log_lik(values, np.array([v], dtype=float), X)[:, 0] for v in bound.design.y
+        model.log_lik(values, np.array([v], dtype=float), X, 0)[:, 0] for v in bound.design.y
     ) + grid.log_prior(at)
     np.testing.assert_allclose(found.log_density, own - own.max(), atol=1e-9)
 

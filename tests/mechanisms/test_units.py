@@ -73,7 +73,7 @@ def test_censoring_clips_the_sum_of_a_person(session: FitSession) -> None:
     for name, own in (("person", by_person), ("row", session)):
         data = [own.bound.stan_data(a, cap=own.cap_of(25.0)) for a in (np.ones(60), alpha)]
         # Hints are location and scale of the reparametrization; one set, so that points agree.
-        by_row = {"n", "y", "frequency", "weights", "X", "reference", "unit"}
+        by_row = {"n", "y", "frequency", "weights", "X", "offsets", "reference", "unit"}
         data[1] |= {k: data[0][k] for k in data[0].keys() - by_row}
         both = [ProgramAtPoints(own.bound.program, each) for each in data]
         points = np.random.default_rng(2).normal(0, 2.5, (60, both[0].n_unconstrained))

@@ -38,7 +38,7 @@ def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     blocks = list(bound.log_lik_blocks(draws))
     assert len(blocks) > 10
     np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-10)
-    by_record = bound.model.log_lik({"beta": draws.flat("beta")}, bound.design.y, bound.design.X)
+    by_record = bound.model.log_lik({"beta": draws.flat("beta")}, bound.design.y, bound.design.X, 0)
     np.testing.assert_allclose(by_record, whole[:, bound.row_of], rtol=1e-10)
     made = bound.replicate(draws, 0, np.random.default_rng(1))
     monkeypatch.undo()
@@ -70,7 +70,7 @@ def test_the_target_is_the_documented_posterior(hints: str) -> None:
     at = ProgramAtPoints(bound.program, data)
     points = np.random.default_rng(3).normal(size=(6, 4))
     beta = at.quantities(points)["beta"]
-    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X)
+    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X, 0)
     expected = (alpha * f).sum(axis=1) + _log_prior(beta)
     apart = at.log_density(points) - expected
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)

@@ -77,7 +77,7 @@ def _log_target(model: str, prior: str, values: Any, z_radius: float, bound: Any
     """The documented posterior by scipy: of (beta, size) or of (beta, sigma_beta, r, size)."""
     beta = values["beta"]
     y, X = bound.design.y, bound.design.X
-    mu_eta = X @ beta
+    mu_eta = X @ beta + bound.design.offset
     law = LAWS[model](mu_eta[None], {k: np.atleast_1d(v) for k, v in values.items()})
     density = law.logpmf if model in DISCRETE else law.logpdf
     total = float(density(y)[0] @ _alpha(bound))
@@ -119,8 +119,9 @@ def _flat(values: Any, names: tuple[str, ...]) -> FloatArray:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_target_is_the_documented_posterior(model: str, prior: str) -> None:
     """log target - log posterior - log Jacobian is one constant, at any point, under any hints."""
-    formula = "y ~ year + income"
+    formula = "y ~ year + income + offset(I(log(income) - 10))"
     bound = MODELS[model](formula, prior=prior).bind(_table(model))
+    assert np.ptp(bound.design.offset) > 0.1
     data = bound.stan_data(_alpha(bound))
     constants = _constants(model, prior, bound, load_program(model), data)
     np.testing.assert_allclose(constants, constants[0], atol=2e-5)

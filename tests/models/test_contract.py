@@ -8,7 +8,7 @@ in its own file.
 import json
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -187,6 +187,24 @@ CASES: dict[str, Case] = {
     "gamma, published prior": Case(
         ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma, coded=_in(10)
     ),
+}  # fmt: skip
+OFFSET = X / 2
+
+
+def _of_formula(case: Case, formula: str, shift: Any = 0.0) -> Case:
+    """The case with another formula, whose predictor is `shift` (N,) more than its columns say."""
+    model = replace(case.model, formula=formula)
+
+    def law(eta: Any, at: dict[str, Any]) -> Any:
+        return case.law(eta + np.reshape(shift, (-1, *[1] * (eta.ndim - 2))), at)
+
+    return Case(model, case.y, law, case.coded)
+
+
+CASES |= {
+    f"{name}, offset": _of_formula(CASES[name], "y ~ x + offset(I(x / 2))", OFFSET)
+    for name in ("poisson", "negative binomial", "bernoulli", "beta regression",
+                 "normal", "mixture", "gamma", "lognormal")
 }  # fmt: skip
 MODELS = pytest.mark.parametrize("name", CASES)
 

@@ -28,6 +28,7 @@ STRICT_OR_NOT = {  # term: whether it takes something from all records
     "bs(x, df=5, Boundary.knots=c(10, 90))": True,
     "bs(x, df=3, Boundary.knots=c(10, 90))": False,
     "bs(x, knots=40, Boundary.knots=c(10, 90))": False,
+    "offset(log(z))": False, "x + offset(scale(z))": True,
     "days(born)": False, "I(days(born) > 5000)": False,
     "cut(x, c(0, 40, 100))": False,
 }  # fmt: skip
@@ -42,6 +43,9 @@ def test_designs_are_those_that_r_made(stored: dict[str, Any]) -> None:
     np.testing.assert_allclose(
         X / np.abs(X).max(axis=0), expected / np.abs(X).max(axis=0), atol=1e-10
     )
+    offset = read_design(stored["formula"], table()).offset
+    np.testing.assert_allclose(offset, stored.get("offset", np.zeros(len(offset))), rtol=1e-10)
+    assert offset.any() == ("offset(" in stored["formula"])
 
 
 def test_integers_do_not_wrap_around() -> None:
@@ -64,20 +68,29 @@ def test_every_function_that_is_allowed_is_compared_with_r() -> None:
 
 
 @pytest.mark.parametrize(("term", "says"), [
-    ("I(x / (x @ x))", "x @ x is neither"), ("x | z", "one right-hand side with a term"),
-    ("(1 | g)", "does not parse"), ("I(!member)", "does not parse"),
-    ("I(x - x.mean())", "x.mean() is no function of a term"),
+    ("I(x / (x @ x))", "must have no '@'"),
+    ("x | z", "must have no '|'"), ("(1 | g)", "must have no '|'"),
+    ("I(!member)", "must have no '!'"), ("I(x - x.mean())", "x.mean() is no function of a term"),
     ("__import__('os').system('true')", "does not parse"),
     ("I((lambda: 1)())", "no function of a term"), ("I(x[0])", "x[0] is neither"),
-    ("log(x.T)", "'x.T' is none"), ("offset(z)", "offset() is no function of a term"),
+    ("log(x.T)", "'x.T' is none"), ("x:offset(z)", "offset() as a term of its own"),
+    ("(x + offset(z))^2", "offset() as a term of its own"),
+    ("I(offset(z))", "offset() must be a term of its own"),
+    ("x - offset(z)", "not subtract an offset: write offset(-x)"),
+    ("0 + offset(z)", "a term beside offset()"), ("offset(g)", "'g' must hold numbers"),
+    ("offset(log(z - 100))", "predictor 'offset(log(z - 100))' must be finite: row 0 is not"),
+    ("offset(1e308 + x) + offset(1e308 + z)", "sum of the offsets must be finite"),
+    ("offset(y)", "must not be among the predictors"),
+    ("offset(poly(x, 2))", "poly() must be a term of its own"),
+    ("offset(z, x)", "offset() takes x"),
     ("center(x)", "is no function of a term"), ("facto(k)", "did you mean 'factor'?"),
-    ("x > 3", "does not parse"),
+    ("x > 3", "comparisons within I()"),
     ("I(1 < x < 3)", "two sides"), ("2:x", "write I(2 * x)"),
     ("I(poly(x, 2)^2)", "poly() must be a term of its own"),
     ("poly(x, k)", "degree must be a whole number from 1 to 20, written out"),
-    ("log(x, 2)", "log() takes x"), ("C(g, contr.sum)", "C() takes x"),
+    ("log(x, base=0)", "base must be a number above 0, not 1"),
     ("cut(x, 4)", "breaks must be c(...) of different numbers"),
-    ("ns(x, 3, 4, c(1, 90), 6)", "ns() takes"), ("ns(x, 3, df=3)", "each once"),
+    ("ns(x, 3, 4, 5, 6, 7)", "ns() takes"), ("ns(x, 3, df=3)", "each once"),
     ("bs(x, df=2)", "df of bs must be at least 3"),
     ("bs(x, knots=c(1, 2))", "between its boundary knots"), ("I(g == x)", "must hold numbers"),
     ("log(g)", "'g' must hold numbers to be computed with"), ("I(x == 'a')", "must hold text"),
@@ -163,7 +176,9 @@ def test_terms_that_take_from_all_records_are_known(term: str) -> None:
     moved = []
     for other, same in ((df.iloc[7:], rows[7:]), (df.iloc[::2], rows[::2]), (changed, rows[5:])):
         again = read_design(f"y ~ {term}", other)
-        moved.append(not np.allclose(again.X[-same.size :], design.X[same], rtol=1e-10))
+        parts = [(again.X[-same.size :], design.X[same])]
+        parts.append((again.offset[-same.size :], design.offset[same]))
+        moved.append(not all(np.allclose(a, b, rtol=1e-10) for a, b in parts))
     assert any(moved) == STRICT_OR_NOT[term]
 
 
@@ -179,6 +194,7 @@ def test_a_design_codes_parts_of_its_table_alike(formula: str) -> None:
     changed = changed.astype(df.dtypes)
     again = design.recoded(changed)
     np.testing.assert_allclose(again.X[1:], design.X[1:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(again.offset[1:], design.offset[1:], rtol=1e-12, atol=1e-12)
 
 
 MISSING = pd.DataFrame({

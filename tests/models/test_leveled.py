@@ -163,7 +163,7 @@ def test_log_likelihood_far_out(model: Any, at: dict[str, Any], expected: Any) -
     """Of one record at each level."""
     at = {name: np.array(values) for name, values in at.items()}
     n = len(expected[0])
-    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)))
+    found = model("y ~ 1").log_lik(at, np.arange(float(n)), np.ones((n, 1)), 0)
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-12)
 
 
@@ -200,6 +200,7 @@ _DATES = pd.date_range("2020", periods=4)
     (ph.Categorical, pd.Categorical(["a", "b", None, "a"]), {}, "must not be missing: row 2 is"),
     (ph.Categorical, [0, 1, np.inf, 2], {}, "outcome 'y' must be one of its levels: row 2 is not"),
     (ph.Categorical, _DATES, {}, "must be numbers, text, logicals or categories"),
+    (ph.Categorical, list("abca"), {"formula": "y ~ offset(z)"}, "Categorical takes no offset"),
     (ph.Ordinal, list("abca"), {}, "must have an order: give levels="),
     (ph.Ordinal, pd.Categorical(list("abca")), {}, "must have an order: give levels="),
     (ph.Ordinal, [1, 2, 3, 1], {"formula": "y ~ 0 + z"}, "must have an intercept"),

@@ -19,8 +19,8 @@ from tests.refusals import refuses
 def test_negative_binomial_tends_to_poisson() -> None:
     y, X = np.arange(20.0), np.ones((20, 1))
     beta = np.array([[1.0], [2.5]])
-    nb = ph.NegativeBinomial("y ~ 1").log_lik({"beta": beta, "phi": np.full(2, 1e13)}, y, X)
-    poisson = ph.Poisson("y ~ 1").log_lik({"beta": beta}, y, X)
+    nb = ph.NegativeBinomial("y ~ 1").log_lik({"beta": beta, "phi": np.full(2, 1e13)}, y, X, 0)
+    poisson = ph.Poisson("y ~ 1").log_lik({"beta": beta}, y, X, 0)
     np.testing.assert_allclose(nb, poisson, atol=1e-10)
     np.testing.assert_allclose(poisson, stats.poisson.logpmf(y, np.exp(beta)), rtol=1e-12)
 
@@ -43,7 +43,7 @@ def test_distinct_rows() -> None:
     ("visits ~ age +", {}, "does not parse"), ("visits ~~ age", {}, "form 'outcome ~ predictors'"),
     ("visits ~ visits", {}, "must not be among the predictors"),
     ("visits ~ log(visits)", {}, "must not be among the predictors"),
-    ("visits ~ age | region", {}, "one right-hand side with a term"),
+    ("visits ~ age | region", {}, "must have no '|'"),
     ("visits ~ 0", {}, "right-hand side with a term"),
     ("visits ~ age + I(2 * age)", {}, "rank 2 of 3 columns"),
     ("visits ~ log(age - 200)", {}, "must be finite: row 'row 0'"),
@@ -53,6 +53,7 @@ def test_distinct_rows() -> None:
     ("visits ~ 1", {"visits": ("row 7", np.inf)}, "must be finite: row 'row 7'"),
     ("visits ~ 1", {"visits": ("row 8", 2.0**31)}, "row 'row 8' is larger"),
     ("visits ~ age", {"age": (slice(None), np.nan)}, "'age' must have values: all are missing"),
+    ("visits ~ region + offset(age)", {"age": ("row 9", None)}, "offset 'age' must not be missing"),
     ("id ~ 1", {}, "'id' must be numeric"), ("region ~ 1", {}, "'region' must be numeric"),
 ])  # fmt: skip
 def test_bad_formulas_and_outcomes_are_named(
@@ -76,7 +77,7 @@ def test_replicates_from_an_impossible_mean_are_refused() -> None:
     bound = ph.Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 2]}))
     with pytest.raises(SamplingError, match="mean is out of range"):
         bound.model.draw_outcome(
-            {"beta": np.array([50.0])}, bound.design.X, np.random.default_rng(1)
+            {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
         )
 
 

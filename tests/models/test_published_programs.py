@@ -98,6 +98,8 @@ def test_a_cap_is_taken_by_the_program_that_is_printed_with_one(name: str) -> No
     (lambda: ph.Bernoulli("y ~ z", program="published"), "Poisson, NegativeBinomial, Beta"),
     (lambda: ph.Poisson("y ~ z", program="paper"), "program must be one of"),
     (lambda: ph.Poisson("y ~ z", program="published", prior="normal"), "leave prior= out"),
+    (lambda: ph.Poisson("y ~ offset(z)", program="published").bind(TABLE).stan_data(ALPHA),
+        "samples the same posterior"),
     (lambda: MODELS["beta"].bind(TABLE).stan_data(
         ALPHA, cap=Cap(below=1.0, above=1.0, reference=np.zeros(N))
     ), "leave center, calibration and unit out"),

@@ -19,6 +19,7 @@ MODELS = {
     "normal, floor": ph.NormalRegression("y ~ x", decimals=2, min_sd=0.5),
     "lognormal": ph.LogNormal("y ~ x", decimals=2),
     "gamma": ph.Gamma("y ~ x", decimals=2),
+    "beta": ph.Beta("y ~ 1", decimals=3),
     "beta_regression": ph.BetaRegression("y ~ x", decimals=3),
 }
 BLOCKS = {
@@ -47,7 +48,7 @@ def log_lik(model, scoring, theta, y):
     for (label, part, at), outcome in zip(scoring.blocks_at(theta), columns, strict=True):
         of_block = model if label == "value" else ph.Bernoulli("y ~ x")
         reached = np.isfinite(outcome)
-        terms = of_block.log_lik(part.parameters(at), outcome[reached], part.X[reached])
+        terms = of_block.log_lik(part.parameters(at), outcome[reached], part.X[reached], 0.0)
         total[reached] += terms[0]
     return total
 
@@ -90,6 +91,16 @@ def test_priors_are_the_stated_ones():
 
     numeric = [(log_prior(theta + s) - log_prior(theta - s)) / 2e-5 for s in 1e-5 * np.eye(4)]
     np.testing.assert_allclose(nb.prior(theta)[0], numeric, rtol=1e-5, atol=1e-6)
+
+    beta = scoring_of("beta")
+    at = np.array([0.4, 0.9])
+
+    def of_beta(t):
+        phi, size = 1 / (1 + np.exp(-t[0])), 0.1 + np.exp(t[1])
+        return np.log(phi * (1 - phi)) + st.pareto.logpdf(size, 1.5, scale=0.1) + t[1]
+
+    numeric = [(of_beta(at + s) - of_beta(at - s)) / 2e-5 for s in 1e-5 * np.eye(2)]
+    np.testing.assert_allclose(beta.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
 
     ordinal = scoring_of("ordinal")
     at = point(ordinal)
@@ -142,7 +153,7 @@ def test_starts_from_noisy_histograms_are_near(name, theta, seed):
         (MODELS["poisson"], [1, "2", -1, "x", 2.5, None, 1e300], [1, 2, *[np.nan] * 5]),
         (MODELS["bernoulli"], ["no", "yes", "maybe", None, 7], [0, 1, *[np.nan] * 3]),
         (MODELS["lognormal"], [1.0, 0, -3, np.inf, "e"], [0, *[np.nan] * 4]),
-        (MODELS["beta_regression"], [0.5, -0.1, 1.1, "half"], [0.5, *[np.nan] * 3]),
+        (MODELS["beta"], [0.5, -0.1, 1.1, "half"], [0.5, *[np.nan] * 3]),
         (MODELS["ordinal"], ["1", 4.0, 5, True], [0, 3, np.nan, 0]),
     ],
 )

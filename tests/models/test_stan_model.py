@@ -226,6 +226,8 @@ def test_dropped_constants_are_no_fault() -> None:
     (lambda: _model(predictors="x"), "predictors must be a tuple of names"),
     (lambda: _model(predictors=("z",)).bind(_table()), "must be columns of the data"),
     (lambda: _model(formula="x ~ group").bind(_table()), "must have the outcome 'y' on its left"),
+    (lambda: _model(formula="y ~ group + offset(x)").bind(_table()),
+     r"design matrix X alone: found offset\(\).*in data="),
     (lambda: _model(data=lambda df: 3).bind(_table()), "must return a mapping"),
     (lambda: _model(data={"y": np.arange(60)}).bind(_table()), "function of the table"),
     (lambda: _model().bind(_table().assign(y=[None, *range(59)])), "must not be missing"),

@@ -200,3 +200,22 @@ def test_blocks_without_a_record_have_their_prior() -> None:
 ])  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     refuses(says, make)
+
+
+def test_no_bound_model_shows_its_records() -> None:
+    """The representation is of the model's name and formula alone."""
+    table = pd.DataFrame({
+        "y": np.arange(1, 41) + 0.125, "k": np.arange(1, 41), "g": ["no", "yes"] * 20,
+        "x": np.arange(40) + 0.0625,
+    })  # fmt: skip
+    models = [
+        ph.Bernoulli("g ~ x"), ph.Categorical("g ~ x"), ph.MixtureRegression("y ~ x"),
+        ph.Gamma("y ~ x"), ph.Poisson("k ~ x"), ph.Ordinal("k ~ x"),
+        ph.LogNormal("y ~ x", zeros=True), ph.Poisson("k ~ x", missing=True),
+    ]  # fmt: skip
+    for model in models:
+        shown = repr(model.bind(table))
+        assert len(shown) < 100
+        assert "0625" not in shown
+        assert ".125" not in shown
+        assert model.name in shown

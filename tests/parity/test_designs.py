@@ -8,7 +8,7 @@ import pytest
 
 from pyhybrid.models.formula.design import read_design
 from tests.golden.designs.cases import FORMULAS, table
-from tests.golden.designs.make_designs import in_r, sorted_columns
+from tests.golden.designs.make_designs import in_r, offset_in_r, sorted_columns
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
@@ -18,6 +18,9 @@ def test_design_is_rs_model_matrix(formula: str, r: Callable[..., Any]) -> None:
     assert own.shape == other.shape
     size = np.abs(other).max(axis=0)
     np.testing.assert_allclose(own / size, other / size, atol=1e-12)
+    np.testing.assert_allclose(
+        read_design(formula, df).offset, offset_in_r(formula, df), rtol=1e-12
+    )
 
 
 def test_where_r_has_more_columns_than_the_rank_the_space_is_the_same(

@@ -75,7 +75,7 @@ def test_python_has_the_log_lik_of_the_printed_program() -> None:
     bound = ph.NegativeBinomial("y ~ x").bind(pd.DataFrame({"y": data["y"], "x": X[:, 1]}))
     np.testing.assert_array_equal(bound.matrix.X, X)
     parameters = {"beta": points[:, :2], "phi": 1 / points[:, -1]}
-    ours = bound.model.log_lik(parameters, y, X) * data["weights"]
+    ours = bound.model.log_lik(parameters, y, X, 0) * data["weights"]
     np.testing.assert_allclose(ours, PROGRAM["log_lik"], rtol=1e-12)
 
 

@@ -25,7 +25,7 @@ HINTS = frozenset({
     "spread_ratio", "middle",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
-TERMS = "x * g + log(nights)"
+TERMS = "x * g + offset(log(nights))"
 CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "poisson": (ph.Poisson, f"count ~ {TERMS}", {}),
     "poisson, normal prior": (ph.Poisson, f"count ~ {TERMS}", NORMAL),

@@ -4,6 +4,7 @@ test_that("stan_data is the design matrix of R's own formula", {
   expect_equal(got$X, unname(model.matrix(y ~ x * g, data)), ignore_attr = TRUE)
   expect_equal(c(got$y), data$y)
   expect_equal(c(got$weights), c(0, 0.5, 1, 1))
+  expect_equal(c(got$offsets), rep(0, 4))
   expect_equal(dim(got$information_root), c(4L, 4L))
   expect_equal(dim(stan_data(y ~ 1, data)$score), 1L)
   expect_equal(got$normal_prior, 0L)
@@ -15,11 +16,13 @@ test_that("stan_data is the design matrix of R's own formula", {
   expect_equal(stan_data(y ~ g, upper)$X[, 2], c(1, 0, 1, 0))
 })
 
-test_that("the hints of a count program are those of glm", {
-  data <- data.frame(y = c(3, 0, 2, 5), x = c(1, 2, 3, 5))
-  got <- stan_data(y ~ x, data, program = "poisson")
+test_that("offsets are those of R's own formula", {
+  data <- data.frame(y = c(3, 0, 2, 5), x = c(1, 2, 3, 5), nights = c(1, 4, 2, 8))
+  got <- stan_data(y ~ x + offset(log(nights)) + offset(x / 10), data, program = "poisson")
+  expect_equal(c(got$offsets), log(data$nights) + data$x / 10)
+  expect_equal(dim(got$X), c(4L, 2L))
   # The hints are glm's fit: the gradient of the quadratic vanishes at its coefficients.
-  fit <- glm(y ~ x, poisson, data)
+  fit <- glm(y ~ x + offset(log(nights)) + offset(x / 10), poisson, data)
   information <- tcrossprod(got$information_root)
   expect_equal(solve(information, got$score), unname(coef(fit)), tolerance = 1e-6)
   expect_equal(solve(information), unname(vcov(fit)), tolerance = 1e-4)
@@ -31,7 +34,7 @@ test_that("every program gets the data that its block declares", {
   for (program in names(options_of_programs)) {
     outcome <- if (program %in% c("beta", "beta_regression")) "share" else "y"
     if (program == "bernoulli") outcome <- "I(y > 3)"
-    terms <- if (program == "beta") "1" else "x"
+    terms <- if (program == "beta") "1" else "x + offset(x / 7)"
     if (program %in% programs_of_levels) terms <- "x"
     options <- switch(program, normal_mixture = list(n_components = 2), list())
     formula <- paste(outcome, "~", terms)
@@ -63,6 +66,10 @@ test_that("levels are those of the factor, those given, or those that are there"
   refused("must be one of its levels: record 3 is not", data$way, levels = c("a", "b"))
   refused("at least 2 different values: found 2", data$way, levels = c("a", "a"))
   refused("must be finite: record 2 is not", c("a", NA, "b", "a"))
+  expect_error(
+    stan_data(way ~ offset(x), data, program = "categorical"), "takes no offset",
+    class = "pyhybrid_invalid_input"
+  )
 })
 
 test_that("the hints of an ordinal fit are the shares of the levels", {
@@ -120,6 +127,6 @@ test_that("stan_data refuses what the programs cannot take", {
   refused(y ~ 1, "above 0 for transform 'log': record 2", program = "normal_mixture",
           transform = "log")
   refused(y ~ 1, "at most the number of records, 3", program = "normal_mixture")
-  refused(y ~ z + offset(log(y + 1)), "must have no offset\\(\\): write it as a predictor")
+  refused(y ~ z + offset(log(y)), "must be finite: record 2 is not")
   expect_error(stan_data(y ~ 1, list()), "data must be a data.frame: found list")
 })

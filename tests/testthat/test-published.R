@@ -12,6 +12,7 @@ test_that("published programs get the papers' names", {
 
 test_that("what the published programs do not take is named", {
   published <- function(...) stan_data(program = "published/poisson", ...)
+  expect_error(published(y ~ offset(x), data), "no offset")
   expect_error(published(y ~ x, data, prior = "normal"), "published")
   expect_error(stan_data(y ~ x, data, program = "published/ordinal"), "published/poisson")
   expect_identical(stan_data(y ~ x, data, program = "poisson", cap = 1)$use_cap, 1L)

@@ -16,13 +16,13 @@ test_that("scores are slopes of the log density", {
   for (family in names(densities)) {
     y <- densities[[family]][[1]]
     theta <- densities[[family]][[2]]
-    log_density <- function(t) densities[[family]][[3]](t, drop(X %*% t[1:2]))
+    log_density <- function(t) densities[[family]][[3]](t, drop(X %*% t[1:2]) + 0.1)
     slopes <- vapply(seq_along(theta), function(k) {
       h <- replace(0 * theta, k, 1e-5)
       (log_density(theta + h) - log_density(theta - h)) / 2e-5
     }, numeric(60))
-    expect_equal(record_scores(y, X, theta, family), slopes, tolerance = 1e-7, ignore_attr = TRUE,
-                 label = family)
+    expect_equal(record_scores(y, X, theta, family, offset = 0.1), slopes, tolerance = 1e-7,
+                 ignore_attr = TRUE, label = family)
   }
   expect_error(record_scores(1:3, diag(2), 1:2, "poisson"), "X must be a matrix with 3 rows")
   expect_error(record_scores(1:2, diag(2), 1, "poisson"), "theta must have 2 elements")

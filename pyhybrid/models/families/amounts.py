@@ -13,7 +13,7 @@ from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_fini
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Hints, Rules
+from pyhybrid.models.families.regression import Hints, Offset, Rules
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
@@ -148,7 +148,7 @@ class TransformedModel(AmountModel):
 
 @dataclass(frozen=True)
 class Gamma(LinearModel, AmountModel):
-    r"""A positive amount with log link: mean :math:`\mu_i = \exp(x_i'\beta)`.
+    r"""A positive amount with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
     Its variance is mu^2 / shape. Priors: shape ~ exponential(1), rstanarm's for a Gamma family; on
     beta independent normals, as `pyhybrid.Bernoulli` has. Log densities are those of y / unit.
@@ -166,7 +166,7 @@ class Gamma(LinearModel, AmountModel):
 
 @dataclass(frozen=True)
 class NormalRegression(LinearModel, TransformedModel):
-    r"""A continuous outcome, transformed, with mean :math:`x_i'\beta` and deviation sigma.
+    r"""A continuous outcome, transformed, with mean :math:`o_i + x_i'\beta` and deviation sigma.
 
     Priors: beta ~ MVN(0, diag(s) Omega diag(s)), Omega ~ LKJ(1), s ~ half-t_3(0, 1) for each
     coefficient, or independent normals; sigma ~ half-t_3(0, 1). They are on the scale of t(y) and
@@ -205,14 +205,16 @@ class NormalRegression(LinearModel, TransformedModel):
         known = (math.inf, math.inf) if self.transform == "identity" else (10.0, 3.0)
         return normal_law(self.min_sd, (*edges, math.inf), step, known)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
-        mode = mode_of(self.law, y, X, weight)
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
+        mode = mode_of(self.law, y, X, weight, offset)
         return {**mode.hints(self.law, X), "near": mode.beta}
 
 
 @dataclass(frozen=True)
 class LogNormal(NormalRegression):
-    r"""A positive amount: log(y / unit) is normal, with mean :math:`x_i'\beta`.
+    r"""A positive amount: log(y / unit) is normal, with mean :math:`o_i + x_i'\beta`.
 
     Its deviation is sigma. The family that brms calls ``lognormal``. Priors: independent normals on
     beta, as `pyhybrid.Bernoulli` has; sigma ~ half-t_3(0, 1). Give a `unit` that is the size of a

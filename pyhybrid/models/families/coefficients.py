@@ -30,7 +30,7 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import Draws
-from pyhybrid.models.families.regression import Hints, Parameters, RegressionModel, Rng
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
 from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
@@ -127,20 +127,22 @@ class LinearModel(ScaledModel):
     def prior_data(self, design: Matrix) -> dict[str, Any]:
         return {"normal_prior": int(self.prior == "normal"), **super().prior_data(design)}
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         size = 1.0 if self.law.size is None else at[self.law.size][:, None]
-        return self.law.log_density(y, at["beta"] @ X.T, size)
+        return self.law.log_density(y, at["beta"] @ X.T + offset, size)
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         size = 1.0 if self.law.size is None else float(at[self.law.size])
-        return self.law.draw(X @ at["beta"], size, rng)
+        return self.law.draw(X @ at["beta"] + offset, size, rng)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
-        return mode_of(self.law, y, X, weight).hints(self.law, X)
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
+        return mode_of(self.law, y, X, weight, offset).hints(self.law, X)
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
         return LinearScoring(
-            law=self.law, X=matrix.X, columns=matrix.columns,
+            law=self.law, X=matrix.X, offset=matrix.offset, columns=matrix.columns,
             prior_sd=self.prior_scales(matrix),
         )  # fmt: skip
 

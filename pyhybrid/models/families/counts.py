@@ -11,7 +11,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Parameters, Rng, Rules
+from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.laws import LARGEST_ETA, NEGATIVE_BINOMIAL, POISSON, Law
 from pyhybrid.models.two_block import BlockModel
@@ -60,17 +60,18 @@ class CountModel(BlockModel, LinearModel):
             (f"be at most {largest:.0f}: {{}} is larger", y > largest),
         )
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
-        if (X @ at["beta"]).max(initial=0.0) > LARGEST_ETA:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
+        if (X @ at["beta"] + offset).max(initial=0.0) > LARGEST_ETA:
             raise SamplingError("no replicate can be drawn: the mean is out of range")
-        return super().draw_outcome(at, X, rng)
+        return super().draw_outcome(at, X, offset, rng)
 
 
 @dataclass(frozen=True)
 class Poisson(CountModel):
-    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(x_i'\beta)`.
+    r"""Counts with log link and variance equal to the mean :math:`\mu_i = \exp(o_i + x_i'\beta)`.
 
-    Parameters and priors on beta as in `NegativeBinomial`.
+    o_i is the offset, 0 without ``offset()`` in the formula. Parameters and priors on beta as in
+    `NegativeBinomial`.
 
     References
     ----------
@@ -87,7 +88,7 @@ class Poisson(CountModel):
 
 @dataclass(frozen=True)
 class NegativeBinomial(CountModel):
-    r"""Counts with log link: mean :math:`\mu_i = \exp(x_i'\beta)`, variance mu + mu^2 / phi.
+    r"""Counts with log link: mean :math:`\mu_i = \exp(o_i + x_i'\beta)`, variance mu + mu^2 / phi.
 
     Priors: 1/phi ~ half-Cauchy(0, 5); beta ~ MVN(0, diag(s) L L' diag(s)), L ~ LKJ-Cholesky(6),
     s ~ half-t_3(0, 1), or independent normals.

@@ -17,7 +17,7 @@ from pyhybrid.models.base import BLOCK_ELEMENTS
 from pyhybrid.models.columns.form import OutcomeLevels, check_levels_given
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import ScaledModel
-from pyhybrid.models.families.regression import Hints, Parameters, Rng
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.models.laws import log_of_levels
@@ -44,6 +44,10 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         return y.astype(np.int64) + 1
 
+    def check_outcome(self, design: Design, index: pd.Index) -> None:
+        if design.has_offset:
+            raise InvalidInput(f"{self.name} takes no offset(): found {self.formula!r}")
+
     def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
         levels = super().levels_of(values, name)
         check_levels_given(levels.values)
@@ -69,9 +73,9 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
 
 @dataclass(frozen=True)
 class Bernoulli(BlockModel, Indicator):
-    r"""An outcome with two levels: log odds :math:`x_i'\beta` of the second one.
+    r"""An outcome with two levels: log odds :math:`o_i + x_i'\beta` of the second one.
 
-    Released values have the dtype, and for categories the order, of the data.
+    o_i is the offset. Released values have the dtype, and for categories the order, of the data.
 
     Parameters
     ----------
@@ -102,7 +106,7 @@ class Categorical(LevelModel):
     Parameters
     ----------
     formula : str
-        Wilkinson formula, e.g. ``"region ~ age + sex"``.
+        Wilkinson formula, e.g. ``"region ~ age + sex"``; it takes no ``offset()``.
     levels : tuple, optional
         E.g. ``("north", "east", "west")``, as in `pyhybrid.models.families.levels.LevelModel`. A
         level that no record has is released next to never.
@@ -127,14 +131,14 @@ class Categorical(LevelModel):
             prior_sd=self.prior_scales(matrix),
         )  # fmt: skip
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         rows = distinct_rows(X)
         eta = _with_first(np.matmul(X[rows.first], at["beta"]))
         total = logsumexp(eta, axis=2)
         row_of = np.broadcast_to(rows.row_of, y.shape)
         return np.asarray(eta[:, row_of, y.astype(np.intp)] - total[:, row_of])
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         drawn, places = rng.random((X.shape[0],)), np.empty(X.shape[0])
         size = max(1, BLOCK_ELEMENTS // (at["beta"].shape[1] + 1))
         for rows in (slice(start, start + size) for start in range(0, X.shape[0], size)):
@@ -142,7 +146,9 @@ class Categorical(LevelModel):
             places[rows] = (drawn[rows, None] >= below[:, :-1]).sum(axis=1)
         return places
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
         return dict(start_of_levels(*self._by_level(y, X, weight, n_levels)))
 
 
@@ -162,7 +168,7 @@ class Ordinal(LevelModel):
     ----------
     formula : str
         Wilkinson formula with an intercept, whose place the thresholds take, e.g.
-        ``"satisfaction ~ age"``.
+        ``"satisfaction ~ age"``; it takes no ``offset()``.
     levels : tuple, optional
         From the lowest, e.g. ``("low", "middle", "high")``, as in
         `pyhybrid.models.families.levels.LevelModel`. Of text they must be given.
@@ -209,16 +215,18 @@ class Ordinal(LevelModel):
             prior_sd=self.prior_scales(matrix)[1:], prior_sd_thresholds=self.prior_scale_intercept,
         )  # fmt: skip
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         """log P(y), shape (S, b), in nats; y are places from 0, beta[0] = -threshold[0]."""
         threshold = at["threshold"] - at["threshold"][:, :1]
         eta = np.broadcast_to(at["beta"] @ X.T, (len(threshold), y.size))
         return log_of_levels(y.astype(np.intp), threshold, eta)
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         latent = X @ at["beta"] + rng.logistic(size=X.shape[0])
         threshold = at["threshold"] - at["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
         return dict(start_of_ordered(*self._by_level(y, X, weight, n_levels)))

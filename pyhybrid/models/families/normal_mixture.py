@@ -17,7 +17,7 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.amounts import TransformedModel
-from pyhybrid.models.families.regression import Hints, Parameters, Rng
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
 from pyhybrid.models.formula.design import Design
 
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
@@ -28,7 +28,7 @@ _EMPTY = 4.0  # -psi(a / C), and what log pi_k moves by either way: chains start
 class MixtureRegression(TransformedModel):
     r"""A finite mixture of normal regressions of the transformed outcome.
 
-    :math:`t(y_i) \sim \sum_k \pi_k N(x_i'\beta_k, \sigma_k^2)` with the component of a record
+    :math:`t(y_i) \sim \sum_k \pi_k N(o_i + x_i'\beta_k, \sigma_k^2)` with the component of a record
     summed out: the log-likelihood of a record is that of the whole mixture. Priors: pi ~
     Dirichlet(a/C, ..., a/C), a ~ Gamma(1, 1); beta_k and sigma_k as in `NormalRegression`, the
     scales s and correlations Omega shared by the components. `n_components` may be more than
@@ -76,26 +76,28 @@ class MixtureRegression(TransformedModel):
         )
         return () if self.n_components == 1 else (said,)
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         beta, sigma = at["beta"], at["sigma"]  # (S, K, C), (S, C)
         constant = at["log_proportion"] - np.log(sigma) - _HALF_LOG_2PI
         total = None
         for k in range(sigma.shape[1]):
-            z = (y - beta[:, :, k] @ X.T) / sigma[:, k, None]
+            z = (y - offset - beta[:, :, k] @ X.T) / sigma[:, k, None]
             component = constant[:, k, None] - z**2 / 2
             total = component if total is None else np.logaddexp(total, component)
         return np.asarray(total)
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of t(y), shape (n,): a component for each record, then its normal."""
         proportion = np.exp(at["log_proportion"])
         component = rng.choice(proportion.size, size=X.shape[0], p=proportion / proportion.sum())
         mean = np.einsum("nk,kn->n", X, at["beta"][:, component])
         noise = rng.standard_normal(X.shape[0])
-        return np.asarray(mean + at["sigma"][component] * noise)
+        return np.asarray(mean + offset + at["sigma"][component] * noise)
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
-        fit = rough_mixture(y, X, weight, self.n_components)
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
+        fit = rough_mixture(y - offset, X, weight, self.n_components)
         empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
         size = np.where(empty, 1.0, fit.size)
         # Where no records are, pi_k follows its prior: log pi_k about psi(a/C) - log(n).
@@ -112,15 +114,15 @@ class MixtureRegression(TransformedModel):
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels: seven
-        quantiles of the outcome at the mean design and three records', chosen by
+        quantiles of the outcome, less the offset, at the mean design and three records', chosen by
         their least-squares means. Shape (chains, draws, 28), nats."""
-        y, X = design.y, design.X
+        y, X = design.y - design.offset, design.X
         points = np.quantile(y, (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98))
         order = np.argsort(X @ np.linalg.lstsq(X, y, rcond=None)[0], kind="stable")
         rows = [order[round(q * (order.size - 1))] for q in (0.05, 0.5, 0.95)]
         at = {name: draws.flat(name) for name in self.parameters}
         densities = [
-            self.log_lik(at, points, x[None]) for x in np.vstack([X.mean(axis=0), X[rows]])
+            self.log_lik(at, points, x[None], 0) for x in np.vstack([X.mean(axis=0), X[rows]])
         ]
         return {"log_density": np.hstack(densities).reshape(*draws.divergent.shape, -1)}
 

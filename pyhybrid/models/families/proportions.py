@@ -18,11 +18,12 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.amounts import within
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Hints, Parameters, Rng, Rules
-from pyhybrid.models.formula.design import Design
+from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, Rules
+from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import BETA, Law, log_beta
+from pyhybrid.models.scoring import LinearScoring, Scoring
 from pyhybrid.models.two_block import BlockModel
 
 _BY_ROW = ("y", "frequency", "weights", "reference")
@@ -87,7 +88,7 @@ class Beta(ProportionModel):
     Priors: phi ~ Beta(1, 1); lambda ~ Pareto(0.1, 1.5), lambda > 0.1. Without a cap the
     likelihood goes to Stan as three sums over the records (sufficient statistics): the same
     density at a cost that does not grow with n. The formula is ``"rate ~ 1"``; other parameters as
-    in `pyhybrid.models.families.proportions.ProportionModel`. Clipped scores take `BetaRegression`.
+    in `pyhybrid.models.families.proportions.ProportionModel`.
 
     References
     ----------
@@ -98,12 +99,18 @@ class Beta(ProportionModel):
     parameters: ClassVar[tuple[str, ...]] = ("phi", "lambda")
 
     def check_outcome(self, design: Design, index: pd.Index) -> None:
-        if design.columns != ("Intercept",):
+        if design.columns != ("Intercept",) or design.has_offset:
             raise InvalidInput(
                 f"Beta takes no predictors, formula must be 'outcome ~ 1': found {self.formula!r}; "
                 "use BetaRegression"
             )
         super().check_outcome(design, index)
+
+    def scoring_of_values(self, matrix: Matrix) -> Scoring:
+        return LinearScoring(
+            law=self.law, X=matrix.X, offset=matrix.offset, columns=("logit(phi)",),
+            prior_sd=np.ones(1), share=True,
+        )  # fmt: skip
 
     def grid(self, columns: tuple[str, ...]) -> ParameterGrid:
         axes = (
@@ -112,16 +119,18 @@ class Beta(ProportionModel):
         )
         return ParameterGrid(law=self.law, axes=axes, share=True)
 
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         phi, size = at["phi"][:, None], at["lambda"][:, None]
         return log_beta(y, size * phi, size * (1 - phi))
 
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         phi, size = at["phi"], at["lambda"]
         return rng.beta(size * phi, size * (1 - phi), size=X.shape[0])
 
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
-        mode = mode_of(self.law, y, X, weight)
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
+        mode = mode_of(self.law, y, X, weight, offset)
         center, steps = np.append(mode.beta, mode.u), 1e-4 * np.eye(2)
 
         def gradient(u: FloatArray) -> FloatArray:
@@ -147,7 +156,7 @@ class Beta(ProportionModel):
 
 @dataclass(frozen=True)
 class BetaRegression(LinearModel, ProportionModel):
-    r"""An outcome in an interval with predictors: mean expit(x_i' beta), size lambda.
+    r"""An outcome in an interval with predictors: mean expit(o_i + x_i' beta), size lambda.
 
     Priors: lambda ~ Pareto(0.1, 1.5); beta as in `NegativeBinomial`. Parameters as in
     `pyhybrid.models.families.proportions.ProportionModel` and, for the prior on beta,

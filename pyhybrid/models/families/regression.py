@@ -42,6 +42,8 @@ from pyhybrid.privacy.log_lik import LogLik
 Parameters = Mapping[str, FloatArray]
 Hints = dict[str, Any]
 Rng = np.random.Generator
+Offset = FloatArray | float
+"""Added to the linear predictor of each row."""
 PUBLISHED = {
     "poisson": ("n", "K", "y", "weights", "X"),
     "negative_binomial": ("n", "K", "y", "weights", "X"),
@@ -94,6 +96,7 @@ def _with_frozen(data: dict[str, Any], frozen: FrozenRows, y: npt.NDArray[Any]) 
     after = {
         "y": y,
         "X": frozen.X,
+        "offsets": frozen.offset,
         "frequency": frozen.share,
         "weights": frozen.alpha,
         "reference": frozen.center,
@@ -110,7 +113,8 @@ class RegressionModel(ABC):
     Parameters
     ----------
     formula : str
-        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``.
+        Wilkinson formula as in R, e.g. ``"visits ~ 1"`` or ``"visits ~ age + region"``. An
+        ``offset(log(days))`` is added to the linear predictor without a coefficient: rates per day.
     program : {"default", "published"}, keyword
         "published" samples the program as the papers print or describe it (stan/published), of the
         models that have one: the same posterior, by longer chains.
@@ -184,7 +188,8 @@ class RegressionModel(ABC):
             source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
-            grid=self.grid(columns) if default else None,
+            # With an offset the coordinates are no longer those of the mean that the ends suit.
+            grid=self.grid(columns) if default and not design.has_offset else None,
         )  # fmt: skip
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
@@ -260,15 +265,17 @@ class RegressionModel(ABC):
     # The likelihood ------------------------------------------------------------------------------
 
     @abstractmethod
-    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray) -> FloatArray:
-        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K)."""
+    def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
+        """Unweighted log-likelihood in nats (S, b), of rows y (b,), X (b, K), offset (b,)."""
 
     @abstractmethod
-    def draw_outcome(self, at: Parameters, X: FloatArray, rng: Rng) -> FloatArray:
+    def draw_outcome(self, at: Parameters, X: FloatArray, offset: Offset, rng: Rng) -> FloatArray:
         """One replicate of the outcome, shape (n,), from one draw of the parameters."""
 
     @abstractmethod
-    def start(self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int = 0) -> Hints:
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
         """Location and scale of the reparametrization, from frequency x record weights (d,)."""
 
     def scoring_of_values(self, matrix: Matrix) -> Scoring:
@@ -332,10 +339,12 @@ class BoundRegression(BoundModel):
 
     @cached_property
     def rows(self) -> Rows:
-        """Distinct rows of (outcome, predictors, survey weight)."""
+        """Distinct rows of (outcome, predictors, offset, survey weight)."""
         design = self.design
         weight = [] if self.survey is None else [self.survey.weight]
-        return self._ordered(distinct_rows(np.column_stack([design.y, design.X, *weight])))
+        return self._ordered(
+            distinct_rows(np.column_stack([design.y, design.X, design.offset, *weight]))
+        )
 
     @property
     def row_of(self) -> Positions:
@@ -359,12 +368,12 @@ class BoundRegression(BoundModel):
         rows = self._ordered(weighted_rows(self.rows, alpha, unit))
         n_levels = 0 if self.levels is None else len(self.levels.values)
         first, frequency = rows.first, rows.frequency
-        y, X, weights = design.y[first], design.X[first], alpha[first]
+        y, X, offset, weights = design.y[first], design.X[first], design.offset[first], alpha[first]
         if not first.size:  # one row without weight, as programs read one: what comes is the prior
-            y, X = np.full(1, 0.5), np.zeros((1, X.shape[1]))
+            y, X, offset = np.full(1, 0.5), np.zeros((1, X.shape[1])), np.zeros(1)
             weights, frequency, first = np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.intp)
         with starts_of(design.predictors):
-            start = model.start(y, X, frequency * weights, n_levels)
+            start = model.start(y, X, frequency * weights, offset, n_levels)
         data = {
             **dispersed(start, dispersion),
             **model.prior_data(design),
@@ -375,6 +384,7 @@ class BoundRegression(BoundModel):
             "frequency": frequency,
             "weights": weights,
             "X": X,
+            "offsets": offset,
             **cap_data(clip, first),
             "emit_log_lik": int(emit_log_lik),
         }
@@ -386,6 +396,11 @@ class BoundRegression(BoundModel):
     def _published_data(self, alpha: FloatArray, cap: Cap | None) -> dict[str, Any]:
         """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
         model, X = self.model, self.design.X
+        if self.design.has_offset:
+            raise InvalidInput(
+                "program='published' takes no offset(), which the papers do not have: "
+                "leave program= out, the default one samples the same posterior"
+            )
         if cap is not None and model.program_name != "beta":
             raise InvalidInput(
                 f"program='published' of {model.name} takes no cap, as no paper prints one for it: "
@@ -416,18 +431,18 @@ class BoundRegression(BoundModel):
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
         the same predictors are neighbors, as programs of many levels want them."""
         design = self.design
-        table = np.column_stack([design.y, design.X, alpha])[chosen]
+        table = np.column_stack([design.y, design.X, design.offset, alpha])[chosen]
         rows = _by_predictors(distinct_rows(table), design.X[chosen])
         first = chosen[rows.first]
         return FrozenRows(
-            y=design.y[first], X=design.X[first], alpha=alpha[first],
+            y=design.y[first], X=design.X[first], offset=design.offset[first], alpha=alpha[first],
             count=rows.frequency.astype(np.int64), center=center[first],
         )  # fmt: skip
 
     def frozen_log_lik(self, frozen: FrozenRows, draws: Draws) -> LogLik:
         """Unweighted log-likelihood of frozen rows, one column for each."""
         return LogLik(
-            make=lambda: self._in_blocks(draws, frozen.y, frozen.X),
+            make=lambda: self._in_blocks(draws, frozen.y, frozen.X, frozen.offset),
             row_of=np.repeat(np.arange(frozen.y.size), frozen.count),
         )
 
@@ -437,21 +452,25 @@ class BoundRegression(BoundModel):
     def terms(self, draws: Draws, rows: slice | Positions) -> Iterator[FloatArray]:
         """Log-likelihood times survey weight of some of the distinct rows, (S, b) at a time."""
         first, design, start = self.rows.first[rows], self.design, 0
-        for terms in self._in_blocks(draws, design.y[first], design.X[first]):
+        chosen = design.y[first], design.X[first], design.offset[first]
+        for terms in self._in_blocks(draws, *chosen):
             start, block = start + terms.shape[1], first[start : start + terms.shape[1]]
             yield terms if self.survey is None else terms * self.survey.weight[block]
 
-    def _in_blocks(self, draws: Draws, y: FloatArray, X: FloatArray) -> Iterator[FloatArray]:
+    def _in_blocks(
+        self, draws: Draws, y: FloatArray, X: FloatArray, offset: FloatArray
+    ) -> Iterator[FloatArray]:
         at = {name: draws.flat(name) for name in self.model.parameters}
         width = max(values.shape[2] if values.ndim == 3 else 1 for values in at.values())
         size = max(1, BLOCK_ELEMENTS // (draws.n_draws * width))
         # one linear predictor for all, by broadcasting
-        alike = bool((X[:1] == X).all())
+        alike = bool((X[:1] == X).all() and (offset[:1] == offset).all())
         # rows of many levels with the same predictors stay together: these share probabilities
         new = np.append(True, (X[1:] != X[:-1]).any(axis=1) | (not self.model.many_levels))
         for start, end in pairwise([*np.flatnonzero(new[: y.size])[::size], y.size]):
             rows = slice(start, end)
-            yield self.model.log_lik(at, y[rows], X[:1] if alike else X[rows])
+            read = slice(0, 1) if alike else rows
+            yield self.model.log_lik(at, y[rows], X[read], offset[read])
 
     def monitored(self, draws: Draws) -> Mapping[str, FloatArray]:
         return self.model.monitored(draws, self.design)
@@ -480,7 +499,7 @@ class BoundRegression(BoundModel):
 
         def outcomes_of(some: Any) -> FloatArray:
             rows = chosen[some]
-            values = self.model.draw_outcome(at, matrix.X[rows], rng)
+            values = self.model.draw_outcome(at, matrix.X[rows], matrix.offset[rows], rng)
             if not np.isfinite(values).all():
                 raise SamplingError("a replicate is not finite: the posterior has no finite mean")
             return self.model.from_support(values, self.decimals)

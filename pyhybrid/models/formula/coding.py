@@ -152,7 +152,10 @@ class _Coder:
         if name in _BASES:
             return np.asarray(self.basis(node))
         values = self.numbers(node.args[0])
-        return np.asarray(ELEMENTWISE[name](values)) if name in ELEMENTWISE else values
+        if name in ELEMENTWISE:
+            values = np.asarray(ELEMENTWISE[name](values))
+        base = options_of(node).get("base")
+        return values if base is None else values / np.log(base)
 
     def truth(self, node: ast.Compare) -> FloatArray:
         """1 where a comparison holds, 0 where it does not, NaN where it is not known."""
@@ -196,7 +199,8 @@ def _n_knots(name: str, options: Options) -> int:
     """Interior knots that `df` asks for."""
     if "df" not in options:
         return 0
-    fixed = 1 if name == "ns" else 3
+    degree = 1 if name == "ns" else options.get("degree", 3)
+    fixed = degree + int(options.get("intercept", False))
     if options["df"] < fixed:
         raise InvalidInput(f"df of {name} must be at least {fixed}: found {options['df']}")
     return int(options["df"] - fixed)
@@ -217,20 +221,21 @@ def _take_knots(name: str, x: FloatArray, options: Options, state: State) -> Non
     state |= {"knots": knots, "ends": [float(low), float(high)]}
 
 
-def _splines(x: FloatArray, state: State, derivative: int = 0) -> FloatArray:
-    """All cubic B-splines of the knots at x, continued as polynomials beyond the ends; (n, k)."""
+def _splines(x: FloatArray, degree: int, state: State, derivative: int = 0) -> FloatArray:
+    """All B-splines of the knots at x, continued as polynomials beyond the ends; (n, k)."""
     from scipy.interpolate import BSpline
 
     low, high = state["ends"]
-    knots = np.concatenate([[low] * 4, state["knots"], [high] * 4])
-    every = BSpline(knots, np.eye(knots.size - 4), 3, extrapolate=True)
+    knots = np.concatenate([[low] * (degree + 1), state["knots"], [high] * (degree + 1)])
+    every = BSpline(knots, np.eye(knots.size - degree - 1), degree, extrapolate=True)
     return np.asarray(every(x, nu=derivative))
 
 
 def _bs(x: FloatArray, options: Options, state: State) -> FloatArray:
     if not state:
         _take_knots("bs", x, options, state)
-    return _splines(x, state)[:, 1:]
+    columns = _splines(x, options.get("degree", 3), state)
+    return columns if options.get("intercept", False) else columns[:, 1:]
 
 
 def _ns(x: FloatArray, options: Options, state: State) -> FloatArray:
@@ -238,13 +243,14 @@ def _ns(x: FloatArray, options: Options, state: State) -> FloatArray:
     if not state:
         _take_knots("ns", x, options, state)
     low, high = state["ends"]
+    drop = 0 if options.get("intercept", False) else 1
     inside = np.clip(x, low, high)
-    slopes = _splines(inside, state, 1)
-    straight = _splines(inside, state) + (x - inside)[:, None] * slopes
-    bent = _splines(np.array([low, high]), state, 2)[:, 1:]
+    slopes = _splines(inside, 3, state, 1)
+    straight = _splines(inside, 3, state) + (x - inside)[:, None] * slopes
+    bent = _splines(np.array([low, high]), 3, state, 2)[:, drop:]
     turned, _ = np.linalg.qr(bent.T, mode="complete")
     # Sums by record, which do not depend on how many records there are.
-    return np.asarray(np.einsum("nj,jk->nk", straight[:, 1:], turned[:, 2:]))
+    return np.asarray(np.einsum("nj,jk->nk", straight[:, drop:], turned[:, 2:]))
 
 
 def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:

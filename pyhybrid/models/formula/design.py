@@ -34,10 +34,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matrix:
-    """A design matrix (n, K), each column's name, which may hold a level, and term, which does not;
-    `indicators` are the predictors with a column that is 1 where they are missing."""
+    """A design matrix (n, K) with the sum of offsets (n,), each column's name, which may hold a
+    level, and term, which does not; `indicators` are the predictors with a column that is 1 where
+    they are missing."""
 
     X: FloatArray
+    offset: FloatArray
     columns: tuple[str, ...]
     terms: tuple[str, ...]
     indicators: tuple[str, ...] = ()
@@ -77,12 +79,17 @@ class Design(Matrix):
         return self.formula.predictors
 
     @property
+    def has_offset(self) -> bool:
+        """True if the formula has an ``offset()``."""
+        return bool(self.formula.offsets)
+
+    @property
     def data_dependent(self) -> tuple[str, ...]:
         """Terms whose coding depends on all records."""
         return tuple(sorted(f.text for f in self.formula.factors if takes_all_records(f)))
 
     def recoded(self, df: pd.DataFrame) -> Matrix:
-        """Design matrix of another table, coded as this one's; InvalidInput names the
+        """Design matrix and offset of another table, coded as this one's; InvalidInput names the
         row of levels that the data did not have, of non-finite values, and of missing values in
         columns that had none."""
         return _code_table(self.formula, df, self)[0]
@@ -123,7 +130,7 @@ def read_design(
     matrix, coding = _code_table(parsed, df)
     _check_rank(matrix, any_rank=any_rank)
     if at is not None:
-        matrix = replace(matrix, X=matrix.X[at])
+        matrix = replace(matrix, X=matrix.X[at], offset=matrix.offset[at])
     return Design(**vars(matrix), **coding, formula=parsed, y=y)
 
 
@@ -188,17 +195,24 @@ def _code_table(
     present = {f.text: df[list(f.columns)].notna().all(axis=1).to_numpy() for f in formula.factors}
     coded = {f.text: _factor_values(f, df, state, present[f.text]) for f in formula.factors}
     X, spec = _matrix(formula, coded, len(df), None if known is None else known.spec)
+    offset = np.zeros(len(df))
+    with np.errstate(over="ignore"):  # refused below, with its row
+        for factor in formula.offsets:
+            offset = offset + coded[factor.text]
     terms = [part.term for part in spec.structure for _ in part.columns]
     for column, term in enumerate(terms):  # 0 where a factor is missing
         for text in {factor.expr for factor in term.factors} & present.keys():
             X[~present[text], column] = 0.0
     columns, names = tuple(map(str, spec.column_names)), tuple(map(str, terms))
-    matrix = Matrix(X=X, columns=columns, terms=names)
+    matrix = Matrix(X=X, offset=offset, columns=columns, terms=names)
     finite = np.isfinite(X)
     if not finite.all():  # a product of finite numbers
         row, column = np.argwhere(~finite)[0]
         label, named = row_label(df.index, int(row)), matrix.named(int(column))
         raise InvalidInput(f"predictor {named} must be finite: {label} is not")
+    if (wrong := ~np.isfinite(offset)).any():  # a sum of finite numbers
+        label = first_row(df.index, wrong)
+        raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     indicators = _independent_indicators(X, df[missing]) if known is None else known.indicators
     if indicators:
         more = tuple(map(_indicator, indicators))
@@ -209,11 +223,14 @@ def _code_table(
 
 
 def _missing_predictors(formula: Formula, df: pd.DataFrame, known: Design | None) -> list[str]:
-    """Predictors with missing values. Refused are those without any value, and,
+    """Predictors with missing values. Refused are those of an offset, those without any value, and,
     where the table is coded as another, those that had no missing value there."""
     missing = [name for name in formula.predictors if df[name].isna().any()]
+    in_offsets = {name for factor in formula.offsets for name in factor.columns}
     for name in missing:
         label = first_row(df.index, df[name].isna().to_numpy())
+        if name in in_offsets:
+            raise InvalidInput(f"offset {name!r} must not be missing: {label} is")
         if known is None and df[name].isna().all():
             raise InvalidInput(f"predictor {name!r} must have values: all are missing")
         if known is not None and name not in known.missing:
@@ -269,7 +286,7 @@ def _matrix(
     from formulaic.parser.types import Factor as Looked
     from formulaic.parser.types import Term
 
-    values = {f.text: _for_formulaic(coded[f.text]) for f in formula.factors}
+    values = {f.text: _for_formulaic(f, coded[f.text]) for f in formula.factors}
     options = {}
     if spec is None:  # the terms as formulaic's own, which looks each factor up by its text
         one, options = [Looked("1", eval_method="literal")], {"na_action": "ignore"}
@@ -280,7 +297,7 @@ def _matrix(
     return np.array(matrices, dtype=np.float64, order="C"), matrices.model_spec
 
 
-def _for_formulaic(values: Coded) -> Any:
+def _for_formulaic(factor: Factor, values: Coded) -> Any:
     """Values of a factor as formulaic takes them."""
     from formulaic.materializers.types import FactorValues
     from formulaic.transforms import C
@@ -289,8 +306,8 @@ def _for_formulaic(values: Coded) -> Any:
     if isinstance(values, pd.Categorical):
         codes = np.maximum(values.codes, 0)  # where missing: set to 0 in the matrix
         levels = categories(codes, values.categories)
-        contrasts = ContrastsRegistry.poly if values.ordered else ContrastsRegistry.treatment
-        return C(pd.Series(levels), contrasts())
+        contrasts = factor.contrasts or ("contr.poly" if values.ordered else "contr.treatment")
+        return C(pd.Series(levels), getattr(ContrastsRegistry, contrasts.removeprefix("contr."))())
     if values.ndim == 1:
         return pd.Series(values)
     names = [str(place + 1) for place in range(values.shape[1])]

@@ -23,7 +23,7 @@ ELEMENTWISE: Mapping[str, Callable[[FloatArray], Any]] = {
     "abs": np.abs, "cos": np.cos, "exp": np.exp, "expm1": np.expm1, "log": np.log,
     "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "sin": np.sin, "sqrt": np.sqrt,
 }  # fmt: skip
-"""Functions of one number."""
+"""Functions of one number; `log` takes a base as well."""
 COMPARISONS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
@@ -35,17 +35,20 @@ ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "I": ("x",),
     "factor": ("x", "levels"),
-    "C": ("x",),
+    "C": ("x", "contr", "levels"),
     "scale": ("x", "center", "scale"),
     "poly": ("x", "degree", "raw"),
-    "ns": ("x", "df", "knots", "Boundary_knots"),
-    "bs": ("x", "df", "knots", "Boundary_knots"),
+    "ns": ("x", "df", "knots", "intercept", "Boundary_knots"),
+    "bs": ("x", "df", "knots", "degree", "intercept", "Boundary_knots"),
     "cut": ("x", "breaks"),
+    "offset": ("x",),
     "days": ("x",),
     **dict.fromkeys(ELEMENTWISE, ("x",)),
+    "log": ("x", "base"),
 }
 """Functions that a term may call, with R's names of its arguments (dots as underscores)."""
 _IN_ARITHMETIC = (*ELEMENTWISE, "I", "scale", "days")
+_CONTRASTS = ("contr.treatment", "contr.sum", "contr.helmert", "contr.poly")
 _LOGICAL: Mapping[str, bool] = {"TRUE": True, "FALSE": False, "T": True, "F": False}
 
 
@@ -61,9 +64,11 @@ def _whole(value: Any, least: int, most: int) -> bool:
     return type(value) is int and least <= value <= most
 
 
+_FLAG = "TRUE or FALSE", lambda v: isinstance(v, bool)
 _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "levels": ("c(...) of different levels",
                lambda v: _vector(v, bool, int, float, str) and len({*v}) == len(v)),
+    "contr": (f"one of {', '.join(_CONTRASTS)}", lambda v: v in _CONTRASTS),
     "center": ("a number, TRUE or FALSE", lambda v: isinstance(v, bool) or _number(v)),
     "scale": ("a number above 0, TRUE or FALSE",
               lambda v: isinstance(v, bool) or (_number(v) and v > 0)),
@@ -74,11 +79,13 @@ _OPTIONS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
                        lambda v: _vector(v, int, float) and len(v) == 2 and v[0] < v[1]),
     "breaks": ("c(...) of different numbers",
                lambda v: _vector(v, int, float) and 1 < len({*v}) == len(v)),
-    "raw": ("TRUE or FALSE", lambda v: isinstance(v, bool)),
+    "base": ("a number above 0, not 1", lambda v: _number(v) and v > 0 and v != 1),
+    **dict.fromkeys(("raw", "intercept"), _FLAG),
 }  # fmt: skip
 """Of each option what it must be, written out, never computed from a column."""
 _LITERAL = "literal"  # how formulaic marks the intercept
 _QUOTED = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"")
+_CHARACTER = re.compile(r"[&@!%|${\\](?!=)")
 _BACKTICKS = "names with spaces, or that begin with a digit, stand in backticks"
 
 
@@ -97,6 +104,11 @@ class Factor:
         nodes = ast.walk(self.tree)
         return {function_of(node): node for node in nodes if isinstance(node, ast.Call)}
 
+    @property
+    def contrasts(self) -> str | None:
+        """Name of R's contrasts that the factor asks for."""
+        return options_of(self.calls["C"]).get("contr") if "C" in self.calls else None
+
 
 def function_of(call: ast.Call) -> str:
     """Name of the function that is called."""
@@ -110,16 +122,19 @@ def options_of(call: ast.Call) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Formula:
-    """Outcome and terms of a formula, in R's order; the intercept is the term without factors."""
+    """Outcome and terms of a formula: `terms` in R's order, the intercept being the one without
+    factors, and `offsets`, which have no coefficient."""
 
     text: str
     outcome: str
     terms: tuple[tuple[Factor, ...], ...]
+    offsets: tuple[Factor, ...] = ()
 
     @property
     def factors(self) -> tuple[Factor, ...]:
         """Each factor once, in the order in which the terms name them."""
-        return tuple({f.text: f for term in self.terms for f in term}.values())
+        in_terms = (f for term in self.terms for f in term)
+        return tuple({f.text: f for f in (*in_terms, *self.offsets)}.values())
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -142,11 +157,21 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
             f"found {', '.join(columns[:20])}; {_BACKTICKS}"
         )
+    _check_text(formula, _bare(right))
     terms = list[tuple[Factor, ...]]()
     for term in _terms(formula, right, columns, outcome):
         factors = [f for f in term.factors if f.eval_method.value != _LITERAL]
         terms.append(tuple(_factor(formula, f, columns) for f in factors))
-    parsed = Formula(text=formula, outcome=outcome, terms=tuple(terms))
+    of_offset = [term for term in terms if any("offset" in factor.calls for factor in term)]
+    offsets, terms = sum(of_offset, ()), [term for term in terms if term not in of_offset]
+    if len(offsets) > len(of_offset):
+        raise InvalidInput(
+            f"formula {formula!r} must have offset() as a term of its own: it is multiplied by "
+            "another term"
+        )
+    if not terms:
+        raise InvalidInput(f"formula {formula!r} must have a term beside offset(): an intercept")
+    parsed = Formula(text=formula, outcome=outcome, terms=tuple(terms), offsets=offsets)
     if outcome in parsed.predictors:
         raise InvalidInput(f"outcome {outcome!r} must not be among the predictors of {formula!r}")
     return parsed
@@ -178,6 +203,14 @@ def _bare(text: str) -> str:
     return _QUOTED.sub(lambda quoted: " " * len(quoted.group()), text)
 
 
+def _check_text(formula: str, text: str) -> None:
+    """Refuse characters that no formula has, and offsets that are subtracted."""
+    if odd := _CHARACTER.search(text):
+        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: make a column of it")
+    if re.search(r"-\s*offset\s*\(", text):
+        raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
+
+
 def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> list[Any]:
     """The terms of the right-hand side, as formulaic orders them; R's ``^``, which binds as
     tightly, is Python's ``**``."""
@@ -191,6 +224,10 @@ def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> li
         terms = list(formulaic.Formula(text, _context=context))
     except Exception as error:  # its parser trips over some texts before it can refuse them
         reason = str(error).split("\n")[0]
+        if "context marker" in reason:
+            reason = "a bracket is not closed"
+        elif re.search("operator '[<>=]'", reason):
+            reason = "write comparisons within I(), such as I(x > 3)"
         raise InvalidInput(f"formula {formula!r} does not parse: {reason}; {_BACKTICKS}") from None
     if not terms or not all(hasattr(term, "factors") for term in terms):
         raise InvalidInput(f"formula {formula!r} must have one right-hand side with a term")
@@ -321,4 +358,6 @@ def _constant(node: ast.expr) -> Any:
         return [_constant(part) for part in node.args]
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_constant(part) for part in node.elts]
-    return _LOGICAL[text] if text in _LOGICAL else ast.literal_eval(node)
+    if text in _LOGICAL:
+        return _LOGICAL[text]
+    return text if text in _CONTRASTS else ast.literal_eval(node)

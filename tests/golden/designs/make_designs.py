@@ -1,7 +1,8 @@
 """Store R's design matrices: ``python -m tests.golden.designs.make_designs``, with R and rpy2.
 
 ``matrices.json`` holds, for each formula of `cases`, what R's ``model.matrix`` makes of the table:
-the rank, and the columns in an order of their own (`sorted_columns`), to 12 digits.
+the rank, and the columns in an order of their own (`sorted_columns`), to 12 digits; and what its
+``model.offset`` makes of it, where that is not 0.
 """
 
 import json
@@ -28,6 +29,11 @@ def in_r(formula: str, df: pd.DataFrame) -> np.ndarray:
     return np.asarray(call_r("read_design", formula=formula, data=df)["X"], dtype=float)
 
 
+def offset_in_r(formula: str, df: pd.DataFrame) -> np.ndarray:
+    """R's offset, shape (n,)."""
+    return np.asarray(call_r("read_design", formula=formula, data=df)["offset"], dtype=float)
+
+
 def main() -> None:
     """Write the file."""
     df = table()
@@ -36,7 +42,11 @@ def main() -> None:
         X = sorted_columns(in_r(formula, df))
         columns = [[float(f"{value:.12g}") for value in column] for column in X.T]
         rank = int(np.linalg.matrix_rank(X))
-        lines.append(json.dumps({"formula": formula, "rank": rank, "columns": columns}))
+        stored = {"formula": formula, "rank": rank, "columns": columns}
+        offset = offset_in_r(formula, df)
+        if offset.any():
+            stored["offset"] = [float(f"{value:.12g}") for value in offset]
+        lines.append(json.dumps(stored))
     STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 

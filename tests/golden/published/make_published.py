@@ -35,7 +35,7 @@ def of_script(script: str) -> list[dict[str, Any]]:
     for how in CASES:
         y = rng.negative_binomial(2, 0.02, N)
         mean = rng.normal(np.log(100), 0.1, S)
-        log_lik = ph.Poisson("y ~ 1").log_lik({"beta": mean[:, None]}, y * 1.0, np.ones((N, 1)))
+        log_lik = ph.Poisson("y ~ 1").log_lik({"beta": mean[:, None]}, y * 1.0, np.ones((N, 1)), 0)
         found = call_r("run_supplement", file=script, log_lik_unweighted=log_lik, **how)
         names = ("by_record", "weights", "by_record_weighted", "bound")
         numbers = {name: np.asarray(found[name]).tolist() for name in names}
