@@ -152,10 +152,15 @@ def _positive(y: FloatArray, decimals: int) -> SuggestedModel:
 
 
 def _normal(y: FloatArray, decimals: int, holds: str) -> SuggestedModel:
-    """A normal model of y over a round unit of the size of its median or spread."""
-    spread = float(np.quantile(y, 0.84) - np.quantile(y, 0.16)) / 2 or float(y.std())
-    unit = _round_number(max(abs(float(np.median(y))), spread))
-    return SuggestedModel("normal", holds, {"decimals": decimals, "unit": unit})
+    """A normal model of y over a round unit; of long tails, of asinh(y / unit)."""
+    center, spread = float(np.median(y)), float(np.quantile(y, 0.84) - np.quantile(y, 0.16)) / 2
+    far = abs(center) > 2 * spread
+    unit = _round_number(max(abs(center), spread) if far else spread or float(y.std()))
+    settings: dict[str, Any] = {"decimals": decimals, "unit": unit}
+    if abs(_skewness(y)) > 1.5 and not far:
+        settings = {"transform": "asinh", **settings}
+        return SuggestedModel("normal", f"{holds}, with long tails", settings)
+    return SuggestedModel("normal", holds, settings)
 
 
 def _skewness(y: FloatArray) -> float:

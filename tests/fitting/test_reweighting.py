@@ -1,6 +1,8 @@
 """Re-weighting: never above the starting bound, no slack left, steps recorded."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,15 @@ def test_no_slack_is_left_at_the_same_bound(mechanism: Any, session: FitSession)
     assert path.steps[0].k == 0.95
 
 
+def test_a_single_step_is_the_formula(session: FitSession) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    plan = Reweighting(k=0.9, tolerance=100.0, recursive=False)
+    path = reweighted_fit(session, start, plan)
+    ratio = start.bounds.overall / np.where(start.alpha > 0, start.bounds.by_record, 1)
+    np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
+    assert len(path.steps) == 1
+
+
 def test_an_unsafe_search_returns_the_start_with_a_warning(
     session: FitSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +75,20 @@ def test_an_unsafe_search_returns_the_start_with_a_warning(
     assert path.fit is start
     assert len(path.steps) == 3
     assert not any(step.accepted for step in path.steps)
+
+
+def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) -> None:
+    """By the bound that it levels; other accounts of a fit have errors of their own."""
+    options: dict[str, Any] = {"n_synthetic": 2, "n_draws_released": 2}
+    papers: dict[str, Any] = {"accounting": "lipschitz"}
+    plain = ph.LipschitzWeighted(MODEL, **papers).release_from(session, **options)
+    final = ph.LipschitzWeighted(MODEL, reweighting=True, **papers).release_from(session, **options)
+    assert final.charge.epsilon <= plain.charge.epsilon
+    final.save(tmp_path / "out")
+    run = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
+    assert [s["k"] for s in run["reweighting_steps"]] == [s.k for s in final.reweighted.steps]
+    public = "".join(p.read_text() for p in (tmp_path / "out" / "public").glob("*[!v]"))
+    assert "reweighting_steps" not in public
 
 
 @pytest.mark.parametrize("wrong", [
@@ -141,3 +166,19 @@ def test_a_path_is_repeated_at_its_constants(session: FitSession, beta_session: 
             assert held.fit is held.start
             charge = mechanism.charge(own, path, mechanism.loss(own, path, 0), 1, 1)
             assert charge.epsilon_lipschitz >= 2 * path.fit.bounds.overall  # a rise is paid for
+
+
+def test_what_is_charged_is_the_bound_after_a_rise(
+    session: FitSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+    _moved_by(0.2, start, monkeypatch)
+    plain = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
+    path = reweighted_fit(session, start, Reweighting.published())
+    monkeypatch.undo()
+    risen, before = (
+        plain.charge(session, own, plain.loss(session, own, 0), 1, 1)
+        for own in (path, replace(path, fit=start))
+    )
+    assert risen.bound >= start.bounds.overall + 0.2
+    assert risen.epsilon > before.epsilon

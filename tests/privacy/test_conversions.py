@@ -307,3 +307,16 @@ def test_charges_of_gaussian_noise_add_by_rho() -> None:
     assert mixed.spent.rho == pytest.approx(rho)
     assert mixed.spent.rho_of_pure == pytest.approx(0.1**2 / 2)
     assert mixed.delta == 1e-6
+
+
+def test_what_is_stated_covers_draws_together() -> None:
+    """Exact delta of m draws of a two-point mechanism of range eta, at the stated epsilon."""
+    eta, m, delta = 1.0, 8, 0.05
+    p = 1 / (1 + math.exp(eta / 2))
+    epsilon = ph.arrays.epsilon_of_rho(ph.arrays.rho_of_range(eta, n_draws_released=m), delta)
+    assert epsilon < ph.arrays.epsilon_of_range(eta, n_draws_released=m)
+    exact = 0.0
+    for hits in range(m + 1):
+        one, other = (math.comb(m, hits) * r**hits * (1 - r) ** (m - hits) for r in (p, 1 - p))
+        exact += max(one - math.exp(epsilon) * other, 0.0)
+    assert exact <= delta

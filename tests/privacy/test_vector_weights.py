@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.cli.options import build_mechanism, named
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.session import FitSession
+from pyhybrid.fitting.session import FitSession, open_session
 from tests.fits import session_fixture
 from tests.fitting.test_reweighting import mixture
 from tests.refusals import refuses
@@ -74,6 +75,20 @@ def test_a_target_bound_is_not_taken_from_the_command_line() -> None:
     assert "2.123456" not in f"{made!r} {made.describe()}"
 
 
+@pytest.mark.samples
+def test_targets_know_of_the_doubling() -> None:
+    table = pd.DataFrame({"y": np.random.default_rng(1).beta(2, 3, 300)})
+    model = ph.Beta("y ~ 1")
+    own = open_session(model.bind(table), seed=1, engine="embedded")
+    bound = own.unweighted().bounds.overall
+    for relation, sides in (("remove", 2), ("replace", 4)):
+        mechanism = ph.ScalarWeighted(model, target_epsilon=2, relation=relation)
+        np.testing.assert_allclose(mechanism.weights(own), 2 / (sides * bound))
+        truncated = ph.Truncated(model, epsilon=2, relation=relation, inner=ph.Unweighted(model))
+        f = own.unweighted().bounds.by_record
+        np.testing.assert_array_equal(truncated.weights(own) == 0, f > 2 / sides)
+
+
 def test_a_session_of_another_model_is_refused(session: FitSession) -> None:
     with pytest.raises(InvalidInput, match="over the mechanism's model"):
         ph.Unweighted(ph.Poisson("y ~ 1")).release_from(session, n_synthetic=1, n_draws_released=1)
@@ -136,3 +151,14 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
     with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):
         ph.CountWeighted(MODEL, pattern=("age",)).weights(session)
     refuses("must not be synthesized", ph.CountWeighted(MODEL, pattern=("y",)).weights, session)
+
+
+def test_mechanisms_are_read_from_text() -> None:
+    made = build_mechanism(named("count:radius=0.3,pattern=sex+age,pairwise=true"), MODEL)
+    assert made == ph.CountWeighted(MODEL, radius=0.3, pattern=("sex", "age"), pairwise=True)
+    made = build_mechanism(named("truncated:cap=2.5,relation=replace"), MODEL, unit=None)
+    assert made == ph.Truncated(MODEL, cap=2.5, relation="replace")
+    made = build_mechanism(named("censored:epsilon=4,inner=unweighted"), MODEL, unit="u")
+    assert made == ph.Censored(MODEL, epsilon=4, unit="u", inner=ph.Unweighted(MODEL, unit="u"))
+    made = build_mechanism(named("lipschitz:scale=0.7,reweighting=true"), MODEL)
+    assert made == ph.LipschitzWeighted(MODEL, scale=0.7, reweighting=True)
