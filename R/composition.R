@@ -8,15 +8,12 @@
 #' @param charges List of charges; each is a list with `epsilon`, `kind` and `relation`, and `unit`
 #'   where all records of one person are protected, such as a privacy charge of the Python package
 #'   read from JSON.
-#' @param allow_unlike Add charges of unlike kind, relation or unit; the sum is then no formal
-#'   guarantee of any kind.
 #' @return Epsilon in nats; 0 for no charges.
 #' @examples
 #' charge <- list(epsilon = 5, kind = "asymptotic local", relation = "remove")
 #' compose(list(charge, charge))
 #' @export
-compose <- function(charges, allow_unlike = FALSE) {
-  check_flag(allow_unlike, "allow_unlike")
+compose <- function(charges) {
   if (!is.list(charges) || !all(vapply(charges, is_charge, TRUE))) {
     invalid_input("charges must be a list of charges, each with epsilon, kind and relation")
   }
@@ -26,10 +23,10 @@ compose <- function(charges, allow_unlike = FALSE) {
     paste0(charge$kind, ", ", charge$relation, " ", protected)
   }
   labels <- sort(unique(vapply(charges, label, "")), method = "radix")
-  if (length(labels) > 1 && !allow_unlike) {
+  if (length(labels) > 1) {
     invalid_input(
       "charges must be of one kind, relation and unit: found ", paste(labels, collapse = "; "),
-      "; a sum of unlike charges is no guarantee, pass allow_unlike = TRUE to add them anyway"
+      "; a sum of unlike charges is no guarantee"
     )
   }
   at_least(Reduce(plus, lapply(charges, function(charge) as_decimal(charge$epsilon)), as_decimal(0)))

@@ -146,7 +146,6 @@ to_table <- function(values, design) {
   design$unit * switch(design$transform,
     identity = values,
     log = exp(values),
-    signed_log = sign(values) * expm1(abs(values)),
     asinh = sinh(values)
   )
 }

@@ -33,7 +33,7 @@
 #' @param edge Of the beta programs: outcomes nearer to an end are moved to this distance from it, on
 #'   the unit scale.
 #' @param transform,unit,min_sd Of the normal programs: the likelihood is that of the transform
-#'   (`"identity"`, `"log"`, `"signed_log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
+#'   (`"identity"`, `"log"` or `"asinh"`) of the outcome divided by `unit`; `min_sd`
 #'   is the lower end of the prior of the standard deviation.
 #' @param n_components Of `"normal_mixture"`: number of components.
 #' @param cap M in nats, or `c(a, b)`: each weighted term is clipped at it, as in [censor()]; not if
@@ -245,14 +245,13 @@ unit_outcome <- function(y, lower, upper, edge) {
 }
 
 transformed_outcome <- function(y, transform, unit) {
-  check_choice(transform, "transform", c("identity", "log", "signed_log", "asinh"))
+  check_choice(transform, "transform", c("identity", "log", "asinh"))
   v <- y / check_positive(unit, "unit")
   first_wrong(abs(y) > 2^53, "be at most 2^53 in size")
   if (transform == "log") first_wrong(y <= 0, "be above 0 for transform 'log'")
   switch(transform,
     identity = v,
     log = log(v),
-    signed_log = sign(v) * log1p(abs(v)),
     asinh = asinh(v)
   )
 }

@@ -163,8 +163,8 @@ split_options <- function(options, engine) {
 check_release <- function(design, data, accounting, delta, mechanism, refits) {
   n <- length(design$y)
   if (is.null(design$outcome) || !design$outcome %in% names(data)) {
-    invalid_input("the outcome must be a column of data, of family normal under transform = \"log\", ",
-                  "\"signed_log\" or \"asinh\" if need be: found an expression")
+    invalid_input("the outcome must be a column of data, of family normal under transform = \"log\" ",
+                  "or \"asinh\" if need be: found an expression")
   }
   if (accounting == "gaussian" && delta >= 1 / n) {
     invalid_input("delta must be below 1 / n = ", short(1 / n), ": found ", short(delta),

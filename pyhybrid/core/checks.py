@@ -143,10 +143,8 @@ def check_alpha(alpha: Any, n: int) -> FloatArray:
 
 
 def check_log_lik(log_lik: Any) -> FloatArray:
-    """A log-likelihood matrix (S draws, n records), S, n >= 1; float32 stays: it may fill the
-    memory."""
-    single = isinstance(log_lik, np.ndarray) and log_lik.dtype == np.float32
-    matrix: FloatArray = log_lik if single else check_numeric(log_lik, "log_lik")
+    """A log-likelihood matrix (S draws, n records), S, n >= 1."""
+    matrix = check_numeric(log_lik, "log_lik")
     if matrix.ndim != 2 or matrix.size == 0:
         raise InvalidInput(
             "log_lik must have shape (S draws, n records) with S >= 1 and n >= 1: "

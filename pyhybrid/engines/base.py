@@ -6,7 +6,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -54,9 +54,7 @@ class SamplerSettings:
         At least 2, so that R-hat can be computed.
     warmup, draws : int, default 1000
         Iterations per chain: adaptation, and kept draws. S = chains x draws. A first try that
-        starts at draws of another fit, or whose terms are clipped about a center in a model that
-        standardizes what is sampled, adapts for a quarter of `warmup`, at least 150; so does one
-        of 10,000 records or more with the unit metric.
+        starts near the posterior adapts for a quarter of `warmup`, at least 150.
     adapt_delta : float, optional
         Target acceptance rate in (0, 1). If omitted 0.9, for fits of models that standardize
         what is sampled 0.7 or 0.8, for terms clipped about a center 0.6 (`unless_asked`).
@@ -67,11 +65,9 @@ class SamplerSettings:
         The sampler's metric: variances found in the warm-up, or 1 for all parameters. The rstan
         engine adapts it always.
     max_draws : int, optional
-        Most draws per chain, 4 x `draws` if omitted. While nothing but effective sample sizes or a
-        slightly large R-hat keeps a fit from having converged, chains go on from where they are,
-        instead of starting anew. The limit is public; when drawing stops depends on the data.
-        Equal to `draws`: a number fixed beforehand, and no second try either, which the charge
-        of a strict release says.
+        Most draws per chain, 4 x `draws` if omitted, up to which chains that only need more draws
+        go on. Public; when drawing stops depends on the data. Equal to `draws`: a number fixed
+        beforehand, and no second try either, which the charge of a strict release says.
     """
 
     chains: int = 4
@@ -112,9 +108,8 @@ class SamplerSettings:
         return _ACCEPTANCE if self.adapt_delta is None else self.adapt_delta
 
     def unless_asked(self, adapt_delta: float, metric: str = METRICS[0]) -> SamplerSettings:
-        """With this acceptance rate and metric where `adapt_delta` is not given; a unit metric that
-        is asked for is kept. Where parameters are nearly standard normal, the unit metric and long
-        steps take half the gradients; clipped terms have kinks, before which short steps stop."""
+        """With this acceptance rate and metric where `adapt_delta` is not given: nearly normal
+        parameters take half the gradients by long steps, clipped terms have kinks."""
         if self.adapt_delta is not None:
             return self
         metric = self.metric if self.metric == "unit" else metric
@@ -172,8 +167,8 @@ class Provenance:
     engine_version: str
     program: str
     program_sha256: str
-    seed: int
-    settings: SamplerSettings
+    seed: int = field(repr=False)
+    settings: SamplerSettings = field(repr=False)
     seconds: float
     notes: tuple[str, ...] = ()
     counts: ClassVar[str] = ""  # noise was added to none; see NoiseProvenance
@@ -198,13 +193,6 @@ class Provenance:
             settings=settings,
             seconds=time.perf_counter() - started,
             notes=tuple(notes),
-        )
-
-    def __repr__(self) -> str:
-        return (
-            f"Provenance(engine={self.engine!r}, engine_version={self.engine_version!r}, "
-            f"program={self.program!r}, program_sha256={self.program_sha256[:12]!r}..., "
-            f"seed=<confidential>, seconds={self.seconds:.2f})"
         )
 
 
@@ -252,24 +240,16 @@ class Draws:
         values = self.variables[name]
         return values.reshape(-1, *values.shape[2:])
 
-    def part(self, positions: npt.NDArray[np.intp]) -> Draws:
-        """The draws at `positions` of the chains one after the other, as one chain."""
-        return replace(
-            self,
-            variables={name: self.flat(name)[positions][None] for name in self.variables},
-            divergent=self.divergent.reshape(1, -1)[:, positions],
-            treedepth=self.treedepth.reshape(1, -1)[:, positions],
-            energy=self.energy.reshape(1, -1)[:, positions],
-        )
-
     def followed_by(self, more: Draws) -> Draws:
         """These draws and then `more` of the same chains, of which the sampler is the same."""
         ran = self.provenance
+        stats: Any = {
+            name: np.hstack([getattr(self, name), getattr(more, name)])
+            for name in ("divergent", "treedepth", "energy")
+        }
         return replace(
             self,
-            divergent=np.hstack([self.divergent, more.divergent]),
-            treedepth=np.hstack([self.treedepth, more.treedepth]),
-            energy=np.hstack([self.energy, more.energy]),
+            **stats,
             variables={
                 name: np.concatenate([values, more.variables[name]], axis=1)
                 for name, values in self.variables.items()

@@ -96,8 +96,17 @@ class EmbeddedEngine:
             try:
                 model = stanli.Model(mir=compiled(program.text), data=as_json(data))
                 with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
-                    start = _start(model, warm_start, settings)
-                    options = {**_options(settings), **start, **changes}
+                    options: dict[str, Any] = {
+                        "chains": settings.chains,
+                        "warmup": settings.warmup,
+                        "samples": settings.draws,
+                        "delta": settings.acceptance,
+                        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
+                        "max_depth": settings.max_treedepth,
+                        "parallel_chains": settings.parallel_chains,
+                        **_start(model, warm_start, settings),
+                        **changes,
+                    }
                     fit = model.sample(refresh=refresh, seed=seed, **options)
             except SamplingError:  # the compiler's words, which hold no data
                 raise
@@ -131,18 +140,6 @@ def compiled(text: str) -> str:
 
 def as_json(data: Mapping[str, Any]) -> str:
     return json.dumps({name: np.asarray(value).tolist() for name, value in data.items()})
-
-
-def _options(settings: SamplerSettings) -> dict[str, Any]:
-    return {
-        "chains": settings.chains,
-        "warmup": settings.warmup,
-        "samples": settings.draws,
-        "delta": settings.acceptance,
-        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
-        "max_depth": settings.max_treedepth,
-        "parallel_chains": settings.parallel_chains,
-    }
 
 
 def _start(model: Any, warm_start: WarmStart | None, settings: SamplerSettings) -> dict[str, Any]:
@@ -244,14 +241,13 @@ class ProgramAtPoints:
     def log_density(self, points: FloatArray) -> FloatArray:
         """Log density at unconstrained points (S, p), Jacobian included, shape (S,); -inf or NaN
         where the program rejects, or has no gradient that a sampler could follow."""
-        return np.array([self._one(point) for point in points])
-
-    def _one(self, point: FloatArray) -> float:
-        try:
-            value, gradient = self._model.log_prob_grad(point)
-        except (RuntimeError, ValueError):
-            return float("nan")
-        return float(value) if np.isfinite(gradient).all() else float("nan")
+        values = np.full(len(points), np.nan)
+        for place, point in enumerate(points):
+            with contextlib.suppress(RuntimeError, ValueError):
+                value, gradient = self._model.log_prob_grad(point)
+                if np.isfinite(gradient).all():
+                    values[place] = value
+        return values
 
     def unconstrained(self, draws: Draws, draw: int | None = None) -> FloatArray:
         """Parameters of the draws, or of one of them, as unconstrained points, shape (S, p)."""

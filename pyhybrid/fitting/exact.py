@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines.base import Draws, Provenance, SamplerSettings
+from pyhybrid.engines.base import Draws, Provenance, SamplerSettings, StanProgram
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.primitives.selection import exponential_mechanism
 from pyhybrid.privacy.censoring import Cap
 
@@ -35,12 +35,10 @@ class ExactPosterior:
     """A censored posterior on a grid, the same as that of `program`: `log_density` (C,), nats;
     `span`, the largest change of a score between neighbors less its smallest. Confidential."""
 
-    form: GridForm
     grid: ParameterGrid
     log_density: FloatArray
     span: float
-    program: str
-    program_sha256: str
+    program: StanProgram
 
     def __repr__(self) -> str:
         return f"<ExactPosterior on {self.grid.size} candidates>"
@@ -82,12 +80,12 @@ class ExactPosterior:
         return resolutions
 
     def _draws(self, places: npt.NDArray[np.intp], source: str) -> Draws:
-        values = self.form.parameters(self.grid.at(places))
+        values = self.grid.parameters(self.grid.at(places))
         provenance = Provenance(
             engine="exact",
             engine_version=source,
-            program=self.program,
-            program_sha256=self.program_sha256,
+            program=self.program.name,
+            program_sha256=self.program.sha256,
             seed=0,
             seconds=0.0,
             settings=SamplerSettings(chains=2, warmup=1, draws=max(places.size, 4)),
@@ -112,7 +110,6 @@ def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Dr
 
 def exact_posterior(
     bound: BoundModel,
-    form: GridForm,
     grid: ParameterGrid,
     alpha: FloatArray,
     cap: Cap,
@@ -123,12 +120,10 @@ def exact_posterior(
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
     posterior = ExactPosterior(
-        form=form,
         grid=grid,
         log_density=np.zeros(grid.size),
         span=cap.span,
-        program=bound.program.name,
-        program_sha256=bound.program.sha256,
+        program=bound.program,
     )
     parts = []
     for start in range(0, grid.size, _CHUNK):
@@ -136,7 +131,7 @@ def exact_posterior(
         log_lik = bound.log_lik(posterior._draws(places, ""))
         excess_here = None if excess is None else excess[places]
         total = log_lik.clipped_total(alpha, cap.below, cap.above, cap.reference, excess_here)
-        parts.append(total + form.log_prior(grid.at(places)))
+        parts.append(total + grid.log_prior(grid.at(places)))
     scores = np.concatenate(parts)
     if not np.isfinite(scores).all():
         raise InvalidInput("every candidate of the grid must have a finite posterior density")

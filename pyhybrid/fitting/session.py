@@ -17,7 +17,7 @@ in which one record, or unit, has weight 0 in every fit, on the same coding of t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,9 +45,9 @@ from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.formula.values import first_row
-from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.two_block import check_one_block
-from pyhybrid.privacy.bounds import LipschitzBounds, bounds_by_unit, bounds_of, scaled_maxima
+from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 from pyhybrid.privacy.weights import risk_of
@@ -55,7 +55,6 @@ from pyhybrid.running.tasks import Progress
 
 FitProgress = Progress
 _Key = tuple[bytes, "tuple[object, ...] | None", int]  # weights, cap of center and units, draws
-_SUMS_AT_ONCE = 4_000_000  # draws times units
 _OWNERS_DRAWS = 1000  # of an exact posterior, for bounds and the owner's report
 _SLOW = 10_000  # records from which on a warm-up takes seconds
 _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
@@ -159,7 +158,6 @@ class FitSession:
         alpha: FloatArray,
         *,
         cap: Cap,
-        form: GridForm,
         grid: ParameterGrid,
         excess: FloatArray | None = None,
     ) -> PosteriorFit:
@@ -167,7 +165,7 @@ class FitSession:
         alpha = check_alpha(alpha, self.bound.n)
         key = (alpha.tobytes(), *cap.key, grid, None if excess is None else excess.tobytes())
         if key not in self.store.exact:
-            self.store.exact[key] = exact_posterior(self.bound, form, grid, alpha, cap, excess)
+            self.store.exact[key] = exact_posterior(self.bound, grid, alpha, cap, excess)
         exact = self.store.exact[key]
         draws = exact.confidential_draws(
             _OWNERS_DRAWS, self.streams.generator("exact posterior, the owner's draws")
@@ -249,29 +247,25 @@ class FitSession:
         """Bounds of records, or of units, at `draws`; with a `center` (n,), of the log-likelihood
         less that of the record's own."""
 
-        def terms(part: Draws) -> LogLik:
-            log_lik = self.bound.log_lik(part)
-            return log_lik if center is None else log_lik.less(center)
-
-        if self.units is None:
-            return bounds_of(terms(draws), alpha, draw_quantile=draw_quantile)
-        size = max(1, _SUMS_AT_ONCE // self.units.n)
-
-        def slices() -> Iterator[LogLik]:
-            for start in range(0, draws.n_draws, size):
-                yield terms(draws.part(np.arange(start, min(start + size, draws.n_draws))))
-
-        return bounds_by_unit(slices, alpha, self.units, draw_quantile=draw_quantile)
+        log_lik = self.bound.log_lik(draws)
+        terms, weights = self._of_units(log_lik if center is None else log_lik.less(center), alpha)
+        bounds = bounds_of(terms, weights, draw_quantile=draw_quantile)
+        return replace(bounds, by_record=bounds.by_record[self.owner])
 
     def risks(self, fit: PosteriorFit, risk: str) -> FloatArray:
         """Risk of alpha_i f_i, or of the sum over a record's unit, at the kept draws, (n,), nats;
         infinite where a record of positive weight is unbounded."""
         log_lik = self.bound.log_lik(fit.draws).at(np.flatnonzero(fit.bounds.kept_draws))
-        weights = fit.alpha
-        if self.units is not None:
-            log_lik = LogLik.of(unit_terms(log_lik, fit.alpha, self.units.of))
-            weights = np.ones(self.units.n)
-        return scaled_maxima(risk_of(log_lik, risk), weights)[self.owner]
+        terms, weights = self._of_units(log_lik, fit.alpha)
+        return scaled_maxima(risk_of(terms, risk), weights)[self.owner]
+
+    def _of_units(self, log_lik: LogLik, alpha: FloatArray) -> tuple[LogLik, FloatArray]:
+        """Terms of the units and weights of 1, or, if each record is one, what was given."""
+        if self.units is None:
+            return log_lik, alpha
+        with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one
+            terms = unit_terms(log_lik, alpha, self.units.of)
+        return LogLik.of(terms), np.ones(self.units.n)
 
     def cap_of(self, cap: float | Cap | None) -> Cap | None:
         """`cap` as a model takes it: acting on the sum of a unit's terms, if there are units."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SamplingError
+from pyhybrid.engines.convergence import effective_draws
 from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.models.base import BoundModel
 from pyhybrid.privacy.bounds import share_bound
-from pyhybrid.privacy.diagnostics import effective_draws
 from pyhybrid.privacy.refits import LocalLoss, Refit, candidates, refit_of, sole_informants
 
 SAY_SO = (

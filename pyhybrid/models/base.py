@@ -23,7 +23,7 @@ from pyhybrid.measures.reconcile import survey_weights
 from pyhybrid.models.columns.form import OutcomeLevels
 from pyhybrid.models.columns.support import decimals_of
 from pyhybrid.models.formula.design import Matrix
-from pyhybrid.models.grid import GridForm
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -124,8 +124,8 @@ class BoundModel(ABC):
     """Acceptance rate and metric of a first try, see `SamplerSettings.unless_asked`."""
     takes_center: bool = False
     """True if the program clips terms less a center; see `pyhybrid.privacy.censoring.Cap`."""
-    grid_form: GridForm | None = None
-    """How the parameters lie on a grid, if the posterior can be sampled exactly."""
+    grid: ParameterGrid | None = None
+    """A grid of the parameters, if the posterior can be sampled exactly."""
     levels: OutcomeLevels | None = None
     """Levels of the outcome; None for numbers."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,10 @@ class Axis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridForm:
-    """How the parameters of a law with an intercept lie on a grid: the first of `axes` is the
-    linear predictor, the second s u for the law's size, as in `Law.sampled_size`.
+class ParameterGrid:
+    """Parameters of a law with an intercept at all combinations of the points of one or two axes,
+    the last one running fastest: the first of `axes` is the linear predictor, the second s u for
+    the law's size, as in `Law.sampled_size`.
 
     The intercept has a normal prior of deviation `prior_sd`, or if None the published one; with
     `share` its mean phi = expit(eta) is the parameter, which has a uniform prior."""
@@ -62,6 +63,39 @@ class GridForm:
     axes: tuple[Axis, ...]
     prior_sd: float | None = None
     share: bool = False
+
+    def __post_init__(self) -> None:
+        if self.size > _MOST_CANDIDATES:
+            raise InvalidInput(
+                f"a grid must have at most {_MOST_CANDIDATES} points: found {self.size}; "
+                "take wider cells or a narrower region"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of candidates C."""
+        return int(np.prod([axis.size for axis in self.axes]))
+
+    def with_axes(self, given: Mapping[str, Sequence[float]] | None) -> ParameterGrid:
+        """The grid with axes ``name: (lower, upper, size)`` in place of its own."""
+        axes = {axis.name: axis for axis in self.axes}
+        for name, ends in (given or {}).items():
+            if name not in axes:
+                raise InvalidInput(
+                    f"grid must have the coordinates of the model, {', '.join(axes)}: "
+                    f"found {name!r}"
+                )
+            if len(ends) != 3:
+                raise InvalidInput(
+                    f"grid axis {name!r} must be (lower, upper, size): found {len(ends)} numbers"
+                )
+            axes[name] = Axis(name=name, lower=ends[0], upper=ends[1], size=ends[2])  # type: ignore[arg-type]
+        return replace(self, axes=tuple(axes.values()))
+
+    def at(self, places: Any) -> dict[str, FloatArray]:
+        """Coordinates of the candidates at `places`, shape (k,) each."""
+        index = np.unravel_index(places, [axis.size for axis in self.axes])
+        return {axis.name: axis.points[i] for axis, i in zip(self.axes, index, strict=True)}
 
     def parameters(self, at: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         """Parameters of the likelihood, shape (C, *dims), at coordinates (C,)."""
@@ -94,49 +128,6 @@ class GridForm:
 
     def _u(self, at: Mapping[str, FloatArray]) -> FloatArray:
         return self.law.sampled_size[1] * at[self.axes[1].name]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParameterGrid:
-    """All combinations of the points of one or two axes, the last axis running fastest."""
-
-    axes: tuple[Axis, ...]
-
-    def __post_init__(self) -> None:
-        if self.size > _MOST_CANDIDATES:
-            raise InvalidInput(
-                f"a grid must have at most {_MOST_CANDIDATES} points: found {self.size}; "
-                "take wider cells or a narrower region"
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of candidates C."""
-        return int(np.prod([axis.size for axis in self.axes]))
-
-    def at(self, places: Any) -> dict[str, FloatArray]:
-        """Coordinates of the candidates at `places`, shape (k,) each."""
-        index = np.unravel_index(places, [axis.size for axis in self.axes])
-        return {axis.name: axis.points[i] for axis, i in zip(self.axes, index, strict=True)}
-
-    @classmethod
-    def of(
-        cls, form: GridForm, given: Mapping[str, Sequence[float]] | None = None
-    ) -> ParameterGrid:
-        """The form's own grid, with axes ``name: (lower, upper, size)`` of the user's instead."""
-        known = {axis.name: axis for axis in form.axes}
-        for name, ends in (given or {}).items():
-            if name not in known:
-                raise InvalidInput(
-                    f"grid must have the coordinates of the model, {', '.join(known)}: "
-                    f"found {name!r}"
-                )
-            if len(ends) != 3:
-                raise InvalidInput(
-                    f"grid axis {name!r} must be (lower, upper, size): found {len(ends)} numbers"
-                )
-            known[name] = Axis(name=name, lower=ends[0], upper=ends[1], size=ends[2])  # type: ignore[arg-type]
-        return cls(axes=tuple(known.values()))
 
 
 def scale_mixture_log_density(beta: FloatArray) -> FloatArray:

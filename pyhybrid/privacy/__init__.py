@@ -23,7 +23,4 @@ lower bounds, TCC.
 the binomial, Biometrika 26:404-413.
 [B76] Bennett (1976), Efficient estimation of free energy differences from Monte Carlo data,
 Journal of Computational Physics 22:245-268.
-[G92] Geyer (1992), Practical Markov chain Monte Carlo, Statistical Science 7:473-483: the initial
-monotone sequence.
-[BDA] Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., sec. 11.5: several chains.
 """

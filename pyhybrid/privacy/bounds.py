@@ -10,7 +10,6 @@ is never above :math:`2 \sup |g_i|`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from pyhybrid.core.checks import FloatArray, check_alpha, check_fraction, check_log_lik
-from pyhybrid.privacy.log_lik import LogLik, Units, deviation_of, range_of, spread_of, unit_terms
+from pyhybrid.privacy.log_lik import LogLik, deviation_of, range_of, spread_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,18 +44,13 @@ class LossRanges:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LipschitzBounds:
+class LipschitzBounds(LossRanges):
     """Lipschitz bounds of a weighted posterior, in nats. Confidential: functions of the data.
 
     `by_record` has D_i, the largest weighted absolute log-likelihood of record i over the kept
     draws, and `overall` the papers' Delta: epsilon of one released draw is twice this. The others
     are as in `LossRanges`.
     """
-
-    by_record: FloatArray
-    overall: float
-    kept_draws: npt.NDArray[np.bool_]
-    draw_quantile: float = 1.0
 
     @property
     def efficiency(self) -> float:
@@ -80,10 +74,7 @@ def lipschitz_bounds(
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats, draws in rows, from the posterior weighted by `alpha`.
-        NaN and infinities mean an unbounded record, in whichever draw they stand. An array of
-        float32 is read as it is, in half the memory; each bound is then rounded up by one unit in
-        the last place of float32, so that it is never below that of the values before they were
-        rounded.
+        NaN and infinities mean an unbounded record, in whichever draw they stand.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted.
     draw_quantile : float, default 1
@@ -122,53 +113,12 @@ def bounds_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0)
     )
 
 
-def bounds_by_unit(
-    slices: Callable[[], Iterable[LogLik]],
-    alpha: FloatArray,
-    units: Units,
-    *,
-    draw_quantile: float = 1.0,
-) -> LipschitzBounds:
-    """`lipschitz_bounds` of units; `by_record` (n,) holds the bound of its unit for every record.
-    `slices` yields the log-likelihood again at each call, a slice of draws at a time."""
-
-    def terms() -> Iterable[FloatArray]:
-        with np.errstate(invalid="ignore"):  # inf - inf in a unit: NaN, an unbounded one
-            for log_lik in slices():
-                yield unit_terms(log_lik, alpha, units.of)
-
-    overall, limit = 0.0, np.inf
-    if draw_quantile < 1:
-        overall = limit = quantile_type7(
-            np.concatenate([_largest_by_draw(part) for part in terms()]), draw_quantile
-        )
-    by_unit, kept = np.zeros(units.n), []
-    for part in terms():
-        kept.append(_largest_by_draw(part) <= limit)
-        by_unit = np.maximum(by_unit, _largest_kept(part, kept[-1]))
-    return LipschitzBounds(
-        by_record=by_unit[units.of],
-        overall=max(overall, float(by_unit.max())),
-        kept_draws=np.concatenate(kept),
-        draw_quantile=draw_quantile,
-    )
-
-
-def _largest_by_draw(terms: FloatArray) -> FloatArray:
-    """max_u |g_u| at each draw, shape (S,); a NaN counts as infinite."""
-    largest = np.abs(terms).max(axis=1)
-    return np.where(np.isnan(largest), np.inf, largest)
-
-
 def largest_abs(matrix: FloatArray) -> FloatArray:
     """Largest absolute value of each column of an (S, n) matrix; a NaN counts as infinite."""
     # Two reductions without a temporary are faster than np.abs(matrix).max(axis=0), and
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
-    largest = np.where(np.isnan(largest), np.inf, largest)
-    if largest.dtype == np.float32:  # up by one unit in the last place: never rounded down
-        return np.asarray(np.nextafter(largest, np.float32(np.inf)), dtype=np.float64)
-    return largest
+    return np.where(np.isnan(largest), np.inf, largest)
 
 
 def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
@@ -205,8 +155,7 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     ----------
     log_lik : array_like, shape (S, n)
         UNWEIGHTED log-likelihood in nats at draws from the posterior weighted by `alpha`. A
-        record that is NaN or infinite in any draw has an infinite range. An array of float32 is
-        read as it is; ranges are then raised by what its rounding can hide.
+        record that is NaN or infinite in any draw has an infinite range.
     alpha : array_like, shape (n,), optional
         Record weights in [0, 1]; all 1 if omitted. A weight of 0 has range 0.
     draw_quantile : float, default 1
@@ -231,8 +180,6 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
         farthest = distance.max(axis=1, initial=0.0)
         kept = farthest <= quantile_type7(farthest, quantile)
     spread = range_of(matrix[kept])
-    if matrix.dtype == np.float32:
-        spread = spread + largest_abs(matrix) * float(np.finfo(np.float32).eps)
     # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
     by_record = scaled_maxima(np.where(bounded, spread, np.inf), weights)
     return LossRanges(

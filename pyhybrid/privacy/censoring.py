@@ -102,7 +102,7 @@ def frozen_excess(log_lik: Any, center: Any = None, alpha: Any = None, *, cap: A
 
 def _moved(log_lik: Any, center: Any, alpha: Any) -> tuple[FloatArray, FloatArray]:
     """Weighted terms less their center (S, n): 0 for a weight of 0, -inf for NaN; weights (n,)."""
-    matrix = check_log_lik(log_lik).astype(np.float64, copy=False)
+    matrix = check_log_lik(log_lik)
     n = matrix.shape[1]
     middle = np.zeros(n) if center is None else check_vector(center, "center", length=n)
     check_each(

@@ -15,17 +15,13 @@ from collections.abc import Sequence
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import (
-    ASYMPTOTIC_LOCAL,
     STRICT,
-    add_epsilons,
     check_delta,
     round_up,
 )
 
 
-def compose(
-    charges: Sequence[PrivacyCharge], *, delta: float | None = None, allow_unlike: bool = False
-) -> float:
+def compose(charges: Sequence[PrivacyCharge], *, delta: float | None = None) -> float:
     """Sequential composition of charges of one kind and relation, in nats; 0 for no charges.
 
     Epsilons add. Strict ones, at a `delta`, also compose by zero-concentrated privacy, and the
@@ -38,20 +34,18 @@ def compose(
         Releases computed from the same confidential data, with random numbers of their own.
     delta : float, optional
         Public, in (0, 1), for strict charges; what is returned is then (epsilon, delta).
-    allow_unlike : bool, default False
-        Add charges of unlike kind or relation; the sum is then no formal guarantee of any kind.
 
     Raises
     ------
     InvalidInput
-        If kinds, relations, units of privacy or deltas differ and `allow_unlike` is False; for a
-        delta with charges that are not strict, which have their own.
+        If kinds, relations, units of privacy or deltas differ; for a delta with charges that are
+        not strict, which have their own.
     """
     labels = sorted({f"{c.kind}, {c.relation} {c.protected}" for c in charges})
-    if len(labels) > 1 and not allow_unlike:
+    if len(labels) > 1:
         raise InvalidInput(
             f"charges must be of one kind, relation and unit: found {'; '.join(labels)}; "
-            "a sum of unlike charges is no guarantee, pass allow_unlike=True to add them anyway"
+            "a sum of unlike charges is no guarantee"
         )
     if delta is not None:
         check_delta(delta)
@@ -61,11 +55,9 @@ def compose(
             )
         if any(c.delta not in (0, delta) for c in charges):
             raise InvalidInput(f"charges of Gaussian noise must be counted at delta = {delta:g}")
-    if allow_unlike and len({c.delta for c in charges if c.delta}) > 1:
-        return add_epsilons(charge.epsilon for charge in charges)
     at = _delta_of(charges) or delta or 0.0
     spent = Spent.of(charge.spent for charge in charges)
-    kind = STRICT if all(c.kind == STRICT for c in charges) else ASYMPTOTIC_LOCAL
+    kind = charges[0].kind if charges else STRICT
     return round_up(spent.epsilon(delta=at), kind=kind)
 
 

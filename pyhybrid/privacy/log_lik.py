@@ -159,10 +159,7 @@ class LogLik:
 
         def part(rows: slice, block: FloatArray) -> FloatArray:
             used = top[rows] > 0
-            size = np.abs(block[:, used] * top[rows][used]).max(axis=1, initial=0)
-            if block.dtype == np.float32:  # products are float64: up by what rounding may have lost
-                size = size * (1 + float(np.finfo(np.float32).eps))
-            return np.asarray(size)
+            return np.asarray(np.abs(block[:, used] * top[rows][used]).max(axis=1, initial=0))
 
         largest = self.reduced(part, np.maximum)
         return np.where(np.isnan(largest), np.inf, largest)
@@ -171,7 +168,7 @@ class LogLik:
 def spread_of(terms: FloatArray) -> FloatArray:
     """Largest less smallest value of each column, shape (b,); not finite if any value is not."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(terms.max(axis=0).astype(np.float64) - terms.min(axis=0))
+        return np.asarray(terms.max(axis=0) - terms.min(axis=0))
 
 
 def range_of(terms: FloatArray) -> FloatArray:
@@ -186,7 +183,7 @@ def deviation_of(terms: FloatArray) -> FloatArray:
     if terms.shape[0] == 1:
         return np.where(np.isfinite(terms[0]), 0.0, np.inf)
     with np.errstate(invalid="ignore"):
-        spread = (terms - terms[0]).std(axis=0, ddof=1, dtype=np.float64)
+        spread = (terms - terms[0]).std(axis=0, ddof=1)
     return np.where(np.isfinite(spread), spread, np.inf)
 
 
@@ -224,6 +221,4 @@ def unit_terms(log_lik: LogLik, alpha: FloatArray, unit_of: IntArray) -> FloatAr
     used, shape = alpha > 0, (log_lik.n_rows, int(unit_of.max()) + 1)
     weights = csr_matrix((alpha[used], (log_lik.row_of[used], unit_of[used])), shape=shape)
     # Only what is stored is multiplied: 0 times an infinite term does not arise.
-    return log_lik.reduced(
-        lambda rows, block: (weights[rows].T @ np.asarray(block, dtype=np.float64).T).T
-    )
+    return log_lik.reduced(lambda rows, block: (weights[rows].T @ block.T).T)

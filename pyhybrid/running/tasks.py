@@ -1,6 +1,6 @@
 """Independent tasks in this process, in its threads, or in worker processes.
 
-A task that fails, or whose worker dies, loses nothing but itself.
+A task that fails loses nothing but itself; a worker that dies ends the run.
 
 Products of small matrices are for one thread: OpenBLAS shares even small ones among all processors,
 and its threads wait by spinning. Where the processors are busy, a loop over products of a few
@@ -52,7 +52,7 @@ def run_tasks(
     workers: int = 1,
 ) -> Iterator[Done[Task, Result]]:
     """Yield tasks as they end, failed ones too, from `workers` processes, here in turn with one;
-    SamplingError if no process lives to end a task."""
+    SamplingError if a worker dies."""
     if workers == 1 or len(tasks) < 2:
         for task in tasks:
             yield _attempt(function, task)
@@ -90,66 +90,26 @@ def _attempt(function: Callable[[Task], Result], task: Task) -> Done[Task, Resul
 def _in_processes(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
 ) -> Iterator[Done[Task, Result]]:
-    waiting, any_ended = list(tasks), False
-    while waiting:
-        lost = []
-        with _pool(min(workers, len(waiting))) as pool:
-            for done in _submitted(function, waiting, pool):
-                if isinstance(done.error, BrokenProcessPool):
-                    lost.append(done.task)
-                else:
-                    any_ended = True
-                    yield done
-        # Tasks begin in their order: the death of a worker was the doing of one of the first. Each
-        # of these gets a process of its own; the others go on together.
-        lost = [task for task in waiting if any(task is other for other in lost)]
-        for task in lost[:workers]:
-            with _pool(1) as pool:
-                (done,) = _submitted(function, [task], pool)
-            if isinstance(done.error, BrokenProcessPool):
-                done = Done(task=task, error=SamplingError(_DIED))
-            else:
-                any_ended = True
-            yield done
-        if lost and not any_ended:
-            raise SamplingError(_DIED)
-        waiting = lost[workers:]
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    # A fork would copy the locks of threads that a sampler has left running.
-    return ProcessPoolExecutor(
-        workers,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin_worker,
-    )
-
-
-def _submitted(
-    function: Callable[[Task], Result], tasks: Sequence[Task], executor: ProcessPoolExecutor
-) -> Iterator[Done[Task, Result]]:
     futures: dict[Future[Result], Task] = {}
-    left: list[Task] = []
-    try:
-        for place, task in enumerate(tasks):
-            try:
-                futures[executor.submit(function, task)] = task
-            except BrokenProcessPool:  # a worker died while tasks were being handed out
-                left = list(tasks[place:])
-                break
-        for future in as_completed(futures):
-            error = future.exception()
-            if error is None:
-                yield Done(task=futures[future], result=future.result())
-            elif isinstance(error, Exception):
-                yield Done(task=futures[future], error=_readable(error))
-            else:
-                raise error
-        for task in left:
-            yield Done(task=task, error=BrokenProcessPool())
-    finally:
-        for future in futures:
-            future.cancel()
+    # A fork would copy the locks of threads that a sampler has left running.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_worker) as pool:
+        try:
+            for task in tasks:
+                futures[pool.submit(function, task)] = task
+            for future in as_completed(futures):
+                try:
+                    done = Done(task=futures[future], result=future.result())
+                except BrokenProcessPool:
+                    raise
+                except Exception as error:
+                    done = Done(task=futures[future], error=_readable(error))
+                yield done
+        except BrokenProcessPool:
+            raise SamplingError(_DIED) from None
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _readable(error: Exception) -> Exception:

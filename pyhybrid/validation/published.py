@@ -36,7 +36,7 @@ from pyhybrid.models import (
     NegativeBinomial,
     Poisson,
 )
-from pyhybrid.models.families.published import PUBLISHED
+from pyhybrid.models.families.regression import PUBLISHED
 from pyhybrid.privacy.bounds import lipschitz_bounds
 from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, weights_from_lipschitz

@@ -19,7 +19,7 @@ from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center
 from pyhybrid.models.families.regression import RegressionModel
-from pyhybrid.models.grid import GridForm
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.privacy.censoring import censor
 from pyhybrid.privacy.conversions import bound_of_epsilon
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
@@ -182,9 +182,9 @@ def centered_posterior(
     center, model = frozen.center, frozen.model
     assert center is not None
     assert isinstance(model, RegressionModel)
-    form = model.grid_form(("Intercept",))
-    assert form is not None
-    grid = center.grid(form)
+    of_model = model.grid(("Intercept",))
+    assert of_model is not None
+    grid = center.grid(of_model)
     assert grid is not None
     kept: list[Array] = []  # the excess of the calibration is that of every database
 
@@ -197,27 +197,27 @@ def centered_posterior(
             return normalized(fit.exact.log_density)
         alpha, used = frozen.weights(bound), center
         if broken == "own center":
-            used = replace(center, parameters=own_center(center, form, database))
+            used = replace(center, parameters=own_center(center, grid, database))
         if broken == "own excess":
             everyone = np.arange(bound.n)
             used = replace(center, frozen=bound.frozen(alpha, center.log_lik(bound), everyone))
         cap = used.cap(bound, 2 * frozen.cap if broken == "half" else frozen.cap)
         if not (kept and used.frozen is center.frozen):
-            excess = used.excess_on(bound, form, grid, cap)
+            excess = used.excess_on(bound, grid, cap)
             assert excess is not None
             kept[:] = [excess]
         if broken == "after":
-            clipped = exact_posterior(bound, form, grid, alpha, cap, None).log_density
+            clipped = exact_posterior(bound, grid, alpha, cap, None).log_density
             return normalized(clipped + 10 * bound.n * kept[0])
-        return normalized(exact_posterior(bound, form, grid, alpha, cap, kept[0]).log_density)
+        return normalized(exact_posterior(bound, grid, alpha, cap, kept[0]).log_density)
 
     return posterior
 
 
-def own_center(center: Center, form: GridForm, database: Database) -> dict[str, Array]:
+def own_center(center: Center, grid: ParameterGrid, database: Database) -> dict[str, Array]:
     """The control: theta_ref that follows the mean of the records that are released."""
-    at = form.coordinates({name: value[None] for name, value in center.parameters.items()})
-    first = form.axes[0].name
+    at = grid.coordinates({name: value[None] for name, value in center.parameters.items()})
+    first = grid.axes[0].name
     wave = np.cos(40 * np.mean(database)) * center.region * center.sd[first] / 2
-    moved = form.parameters({**at, first: at[first] + wave})
+    moved = grid.parameters({**at, first: at[first] + wave})
     return {name: values[0] for name, values in moved.items()}

@@ -13,7 +13,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.grid import GridForm, ParameterGrid, scale_mixture_log_density
+from pyhybrid.models.grid import ParameterGrid, scale_mixture_log_density
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 
@@ -32,15 +32,15 @@ class Counts:
         return LogLik.of(ph.NegativeBinomial("y ~ 1").log_lik(values, self.y, np.ones((1, 1)), 0))
 
 
-def form_of(model: Any) -> GridForm:
-    form: GridForm = model.grid_form(("Intercept",))
-    return form
+def grid_of(model: Any) -> ParameterGrid:
+    grid: ParameterGrid = model.grid(("Intercept",))
+    return grid
 
 
 def posterior_of(y: Any, cap: Cap, given: Any = None) -> ExactPosterior:
-    form, bound = form_of(ph.NegativeBinomial("y ~ 1")), cast(BoundModel, Counts(y))
-    grid = ParameterGrid.of(form, given or NB_GRID)
-    return exact_posterior(bound, form, grid, np.ones(len(y)), cap)
+    bound = cast(BoundModel, Counts(y))
+    grid = grid_of(ph.NegativeBinomial("y ~ 1")).with_axes(given or NB_GRID)
+    return exact_posterior(bound, grid, np.ones(len(y)), cap)
 
 
 def test_the_posterior_is_that_of_scipy() -> None:
@@ -77,15 +77,14 @@ MODELS = [
 def test_grids_agree_with_the_models_own_program(model: Any, y: list[float], given: Any) -> None:
     """Differences of the log density against the log-likelihood that Stan's tests hold."""
     bound = model.bind(pd.DataFrame({"y": y}))
-    form = form_of(model)
-    grid = ParameterGrid.of(form, given)
-    found = exact_posterior(bound, form, grid, np.ones(len(y)), Cap.of(1e9))
+    grid = grid_of(model).with_axes(given)
+    found = exact_posterior(bound, grid, np.ones(len(y)), Cap.of(1e9))
     at = grid.at(np.arange(grid.size))
-    values = form.parameters(at)
+    values = grid.parameters(at)
     X = np.ones((1, 1))
     own = sum(
         model.log_lik(values, np.array([v], dtype=float), X, 0)[:, 0] for v in bound.design.y
-    ) + form.log_prior(at)
+    ) + grid.log_prior(at)
     np.testing.assert_allclose(found.log_density, own - own.max(), atol=1e-9)
 
 
@@ -98,7 +97,7 @@ def test_released_draws_follow_the_posterior() -> None:
     weight = np.exp(found.log_density)
     draws = found.released_draws(2000, relation="remove")
     key = np.round(draws.flat("beta")[:, 0], 6) + 1j * np.round(draws.flat("phi"), 6)
-    at = found.form.parameters(found.grid.at(np.arange(found.grid.size)))
+    at = found.grid.parameters(found.grid.at(np.arange(found.grid.size)))
     cells = np.round(at["beta"][:, 0], 6) + 1j * np.round(at["phi"], 6)
     counts = np.array([(key == cell).sum() for cell in cells])
     assert stats.chisquare(counts, 2000 * weight / weight.sum()).pvalue > 1e-6

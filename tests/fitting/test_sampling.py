@@ -190,31 +190,6 @@ def test_standardized_parameters_are_sampled_with_long_steps() -> None:
         assert {(own.acceptance >= 0.9, own.metric) for own in asked} == {(True, "adapted")}
 
 
-def test_with_many_records_a_step_alone_takes_a_quarter_of_the_warm_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What diverges is then fitted with all of it."""
-    y, model = np.random.default_rng(2).poisson(4, 300), ph.Poisson("y ~ 1", prior="normal")
-    for slow, diverges, warmup in ((301, "", [800]), (300, "", [200]), (300, "unit", [200, 1600])):
-        monkeypatch.setattr("pyhybrid.fitting.session._SLOW", slow)
-        given = {"settings": replace(SHORT, warmup=800, draws=400)}
-        asked, fit = _asked(model, pd.DataFrame({"y": y}), diverges, **given)
-        assert ([own.warmup for own in asked], fit.converged) == (warmup, True)
-
-
-def test_many_columns_under_the_papers_prior_adapt_the_metric() -> None:
-    rng = np.random.default_rng(2)
-    names = [f"x{k}" for k in range(25)]
-    table = pd.DataFrame(rng.normal(size=(200, 25)), columns=names).assign(y=rng.poisson(4, 200))
-    right = " + ".join(names[:24])  # and the intercept
-    expected = {right: "adapted", " + ".join(names[:23]): "unit"}
-    for formula, metric in expected.items():
-        first = ph.Poisson(f"y ~ {formula}").bind(table).first_try
-        assert first == {"adapt_delta": 0.8, "metric": metric}
-    normal = ph.Poisson(f"y ~ {right}", prior="normal").bind(table)
-    assert normal.first_try == {"adapt_delta": 0.7, "metric": "unit"}
-
-
 def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:
     table = pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6] * 20})
     asked, fit = _asked(ph.Poisson("y ~ 1", prior="normal"), table, diverges="unit")

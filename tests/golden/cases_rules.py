@@ -83,7 +83,6 @@ def compose_cases(_: random.Random) -> Cases:
         ("tenths", {"charges": [charge(0.1)] * 3}),
         ("three", {"charges": [charge(4.99), charge(0.01), charge(11.58)]}),
         ("strict", {"charges": [charge(0.000001, "strict"), charge(2, "strict")]}),
-        ("unlike, wanted", {"charges": unlike, "allow_unlike": True}),
         (
             "unlike kinds",
             {"charges": unlike},

@@ -199,7 +199,7 @@ def round_up(epsilon: float, kind: str = "asymptotic local") -> float:
     return ceiling_at(Fraction(repr(epsilon)), DECIMALS[kind])
 
 
-def compose(charges: list[Case], allow_unlike: bool = False) -> float:
+def compose(charges: list[Case]) -> float:
     return float(sum((Fraction(repr(c["epsilon"])) for c in charges), Fraction(0)))
 
 

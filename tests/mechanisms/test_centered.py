@@ -93,16 +93,16 @@ def test_without_the_excess_long_tails_are_lost(negative_binomial: Calibration) 
 def test_the_excess_is_what_clipping_took(poisson: Calibration) -> None:
     """Against scipy, at every candidate: splines included; and against the array function."""
     center = poisson.center
-    form, bound = POISSON.grid_form(("Intercept",)), POISSON.bind(counts(3, 60))
-    assert form is not None
-    grid = center.grid(form)
+    of_model, bound = POISSON.grid(("Intercept",)), POISSON.bind(counts(3, 60))
+    assert of_model is not None
+    grid = center.grid(of_model)
     y = np.random.default_rng(2).poisson(3.0, 400)
     rate = np.exp(grid.axes[0].points[::100])
     at = float(np.exp(center.parameters["beta"][0]))
     f, c = stats.poisson.logpmf(y, rate[:, None]), stats.poisson.logpmf(y, at)
     moved = f - c
     expected = (moved - np.clip(moved, -poisson.cap, poisson.cap)).mean(axis=1)
-    found = center.excess_on(bound, form, grid, center.cap(bound, poisson.cap))
+    found = center.excess_on(bound, grid, center.cap(bound, poisson.cap))
     np.testing.assert_allclose(found[::100], expected, atol=2e-4)
     np.testing.assert_allclose(ph.arrays.frozen_excess(f, c, cap=poisson.cap), expected, rtol=1e-9,
                                atol=1e-12)  # fmt: skip

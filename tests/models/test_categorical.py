@@ -10,7 +10,6 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
 from tests.models.targets import draws_of
-from tests.monte_carlo import assert_below
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -91,27 +90,6 @@ def test_the_order_of_the_levels_does_not_move_the_posterior() -> None:
         points = beta.transpose(0, 2, 1).reshape(5, 4)  # Stan's matrices are by columns
         found.append(ProgramAtPoints(bound.program, data).log_density(points))
     np.testing.assert_allclose(found[0], found[1], rtol=1e-11)
-
-
-@pytest.mark.samples
-def test_three_hundred_levels_are_sampled_and_come_back() -> None:
-    """Trees stay shallow though most levels are rare; empty ones stay next to empty."""
-    rng = np.random.default_rng(3)
-    n, names = 4000, np.array([f"town {k:03d}" for k in range(300)])
-    share = rng.dirichlet(np.full(280, 0.5))
-    places = rng.choice(280, n, p=share)
-    table = pd.DataFrame({"y": names[places], "sex": rng.choice(["f", "m"], n)})
-    bound = ph.Categorical("y ~ sex", levels=tuple(names)).bind(table)
-    draws = draws_of(bound, draws=60, seed=1)
-    assert_below(draws.treedepth, 5.5)
-    assert draws.divergent.mean() < 0.05
-    made = bound.replicate(draws, 7, rng)["y"]
-    assert set(made) <= set(names)
-    counts = bound.numbers_of(made).astype(int)
-    assert (counts >= 280).mean() < 0.02
-    common = int(share.argmax())
-    apart = abs((counts == common).mean() - (places == common).mean())
-    assert apart < 5 * np.sqrt(2 * share[common] / n)
 
 
 def test_a_declared_level_that_no_category_has_can_be_released() -> None:

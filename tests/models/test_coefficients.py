@@ -14,7 +14,6 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.families.coefficients import PRIORS
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.models.initialization import quadratic
-from tests.models.targets import draws_of
 from tests.models.test_contract import CASES
 from tests.refusals import refuses
 
@@ -187,22 +186,6 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
         ({"prior_scale_intercept": -1}, "prior_scale_intercept must be"),
     ):
         refuses(message, ph.BetaRegression, "y ~ x", **wrong)
-
-
-@pytest.mark.samples
-def test_factors_of_61_levels_start_and_find_the_effects() -> None:
-    """Seen: no chain started, as lkj_corr_cholesky of 61 dimensions was not finite at any start.
-    The effects are judged by least squares of their estimates on the truth: the slope is 1 but for
-    shrinkage and noise."""
-    rng = np.random.default_rng(1)
-    effects = rng.normal(0, 0.4, 61)
-    level = np.arange(61 * 20) % 61
-    y = rng.poisson(np.exp(1.3 + effects[level]))
-    df = pd.DataFrame({"y": y, "g": [f"level {k:03d}" for k in level]})
-    bound = ph.Poisson("y ~ g").bind(df)
-    found = draws_of(bound, draws=50, seed=1).flat("beta")[:, 1:].mean(axis=0)
-    slope, _ = np.polyfit(effects[1:] - effects[0], found, 1)
-    assert 0.7 < slope < 1.3
 
 
 def test_a_design_of_any_rank_is_taken_under_the_normal_prior() -> None:

@@ -13,10 +13,6 @@ from tests.fits import fit_options
 from tests.refusals import refuses
 
 FAST = fit_options(chains=4, warmup=400, draws=150, seed=2)
-MODELS: dict[str, Any] = {
-    "beta": ph.Beta, "beta_regression": ph.BetaRegression, "normal": ph.NormalRegression,
-    "mixture": lambda f, **o: ph.MixtureRegression(f, n_components=2, **o),
-}  # fmt: skip
 
 
 def _neighbors() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -51,21 +47,6 @@ def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -
         assert release.charge.kind == "strict"
         assert _decimals(release.synthetic[0]["y"]) == release.settings["decimals"] == 3
         assert "have 3 decimals, a number fixed without looking" in release.statement
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_continuous_model_takes_decimals(name: str) -> None:
-    """Kind of the charge and form of the values, without a fit."""
-    table = _neighbors()[0]
-    from_data, given = (MODELS[name]("y ~ 1", **o) if name != "beta_regression" else
-                        MODELS[name]("y ~ x", **o) for o in ({}, {"decimals": 1}))  # fmt: skip
-    table["x"] = np.arange(60) % 2
-    assert not from_data.bind(table).decimals_given
-    bound = given.bind(table)
-    assert (bound.decimals_given, bound.decimals) == (True, 1)
-    values = given.from_support(np.linspace(0.01, 0.99, 50), bound.decimals)
-    np.testing.assert_array_equal(values, np.round(values, 1))
-    assert given.describe()["decimals"] == 1
 
 
 def test_the_dtype_follows_decimals_and_not_the_data() -> None:

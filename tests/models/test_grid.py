@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.grid import Axis, GridForm, ParameterGrid, scale_mixture_log_density
+from pyhybrid.models.grid import Axis, ParameterGrid, scale_mixture_log_density
 from tests.refusals import refuses
 
 MODELS = (
@@ -17,21 +17,20 @@ MODELS = (
 )  # fmt: skip
 
 
-def form_of(model: Any) -> GridForm:
-    form: GridForm = model.grid_form(("Intercept",))
-    return form
+def grid_of(model: Any) -> ParameterGrid:
+    grid: ParameterGrid = model.grid(("Intercept",))
+    return grid
 
 
-FORMS = {model.name: form_of(model) for model in MODELS}
-SMALL = {axis.name: (-1.0, 2.0, 7) for form in FORMS.values() for axis in form.axes}
+GRIDS = {model.name: grid_of(model) for model in MODELS}
+SMALL = {axis.name: (-1.0, 2.0, 7) for grid in GRIDS.values() for axis in grid.axes}
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", GRIDS)
 def test_coordinates_are_the_inverse_of_parameters(name: str) -> None:
-    form = FORMS[name]
-    grid = ParameterGrid.of(form, {axis.name: SMALL[axis.name] for axis in form.axes})
+    grid = GRIDS[name].with_axes({axis.name: SMALL[axis.name] for axis in GRIDS[name].axes})
     at = grid.at(np.arange(grid.size))
-    back = form.coordinates(form.parameters(at))
+    back = grid.coordinates(grid.parameters(at))
     for name, values in at.items():
         np.testing.assert_allclose(back[name], values, atol=1e-12)
     assert len({tuple(point) for point in zip(*at.values(), strict=True)}) == grid.size
@@ -57,44 +56,44 @@ def test_priors_are_the_documented_ones() -> None:
     log_r = np.log(r)
     expected = stats.cauchy.logpdf(r, scale=5) + np.log((np.exp(log_r + h) - r) / h)
     at = {"log_mean": np.zeros(3), "log_reciprocal_phi": log_r}
-    found = FORMS["NegativeBinomial"].log_prior(at)
+    found = GRIDS["NegativeBinomial"].log_prior(at)
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
 
     u, v = np.array([-2.0, 0.0, 1.5]), np.array([-1.0, 0.5, 3.0])
     phi, size = 1 / (1 + np.exp(-u)), 0.1 + np.exp(v)
     slope = (1 / (1 + np.exp(-u - h)) - phi) / h * (np.exp(v + h) - np.exp(v)) / h
     expected = np.log(slope) + stats.pareto.logpdf(size, 1.5, scale=0.1)
-    found = FORMS["Beta"].log_prior({"logit_phi": u, "log_lambda": v})
+    found = GRIDS["Beta"].log_prior({"logit_phi": u, "log_lambda": v})
     np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
 
     at = {"mean": np.full(3, 0.7), "log_sd": v}
     sigma = 0.1 + np.exp(v)
     expected = stats.t.logpdf(sigma, 3) + v
     np.testing.assert_allclose(
-        np.diff(FORMS["NormalRegression"].log_prior(at)), np.diff(expected), atol=1e-12
+        np.diff(GRIDS["NormalRegression"].log_prior(at)), np.diff(expected), atol=1e-12
     )
 
 
 def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
-    form = FORMS["NegativeBinomial"]
+    with_axes = GRIDS["NegativeBinomial"].with_axes
     with pytest.raises(InvalidInput, match="coordinates of the model, log_mean, log_reciprocal"):
-        ParameterGrid.of(form, {"phi": (0, 1, 10)})
-    refuses("must have lower below upper", ParameterGrid.of, form, {"log_mean": (1, 0, 10)})
-    refuses("lower, upper, size", ParameterGrid.of, form, {"log_mean": (0, 1)})
-    refuses("at most 5000000 points", ParameterGrid.of, form, {"log_mean": (0, 1, 10_000)})
+        with_axes({"phi": (0, 1, 10)})
+    refuses("must have lower below upper", with_axes, {"log_mean": (1, 0, 10)})
+    refuses("lower, upper, size", with_axes, {"log_mean": (0, 1)})
+    refuses("at most 5000000 points", with_axes, {"log_mean": (0, 1, 10_000)})
     refuses("size of grid axis 'a'", Axis, name="a", lower=0, upper=1, size=1)
 
 
 @pytest.mark.parametrize("make", [ph.LogNormal, ph.Bernoulli])
 def test_the_intercepts_prior_is_the_models(make: Any) -> None:
     """Normal of the model's scale under prior="normal", not the published one."""
-    forms = [
-        form_of(make("y ~ 1", prior=prior, prior_scale_intercept=1.5))
+    grids = [
+        grid_of(make("y ~ 1", prior=prior, prior_scale_intercept=1.5))
         for prior in ("normal", "published")
     ]
-    first = forms[0].axes[0].name
-    at = {axis.name: np.zeros(3) for axis in forms[0].axes} | {first: np.array([-2.0, 0.5, 3.0])}
+    first = grids[0].axes[0].name
+    at = {axis.name: np.zeros(3) for axis in grids[0].axes} | {first: np.array([-2.0, 0.5, 3.0])}
     expected = np.diff(stats.norm.logpdf(at[first], scale=1.5))
-    normal, published = (np.diff(form.log_prior(at)) for form in forms)
+    normal, published = (np.diff(grid.log_prior(at)) for grid in grids)
     np.testing.assert_allclose(normal, expected, atol=1e-12)
     assert np.abs(published - expected).max() > 0.1

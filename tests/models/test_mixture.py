@@ -15,7 +15,6 @@ from pyhybrid.fitting.session import PosteriorFit, open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
 from tests.fits import fit_options
-from tests.models.targets import draws_of
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
@@ -195,20 +194,6 @@ def test_the_rough_fit_finds_components_and_leaves_others_empty() -> None:
     np.testing.assert_allclose(fit.center[:, :2], [[-1, 3], [-0.5, 1]], atol=0.15)
     np.testing.assert_array_equal(fit.size[2:], 0)
     np.testing.assert_array_equal(fit.information[2:], 0)
-
-
-@pytest.mark.samples
-def test_deviations_stay_above_their_floor() -> None:
-    """Half of the outcomes are one value: without a floor a component would narrow onto it."""
-    rng = np.random.default_rng(3)
-    table = pd.DataFrame({"y": np.where(np.arange(200) % 2, 1.0, rng.normal(size=200))})
-    bound = ph.MixtureRegression("y ~ 1", n_components=2, min_sd=0.05).bind(table)
-    draws = draws_of(bound, warmup=300, draws=200, seed=1)
-    sigma = draws.flat("sigma")
-    assert (sigma > 0.05).all()
-    assert np.median(sigma.min(axis=1)) < 0.06
-    largest = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1).max()
-    assert largest < -np.log(0.05 * np.sqrt(2 * np.pi))
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import build_model
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.columns.support import in_form_of
@@ -36,37 +35,6 @@ def test_distinct_rows() -> None:
     assert same is rows
     split = weighted_rows(rows, np.array([0.5, 0.1, 0.4, 1, 0.1]))
     np.testing.assert_array_equal(split.row_of, [0, 1, 2, 3, 1])
-
-
-MAXIMA: dict[str, Any] = {
-    "Poisson": (ph.Poisson, "visits", {"family": "Poisson"}),
-    "Bernoulli": (ph.Bernoulli, "often", {"family": "Binomial"}),
-    "Gamma": (ph.Gamma, "cost", {"family": "Gamma"}),
-    "LogNormal": (ph.LogNormal, "cost", {"family": "Gaussian"}),
-}
-
-
-@pytest.mark.parametrize("name", MAXIMA)
-def test_chains_start_at_the_maximum_of_the_likelihood(name: str, visits: pd.DataFrame) -> None:
-    """With its curvature, by statsmodels."""
-    import statsmodels.api as sm
-
-    make, outcome, family = MAXIMA[name]
-    rng = np.random.default_rng(1)
-    table = visits.assign(
-        often=(visits["visits"] > 3).astype(int),
-        cost=rng.gamma(2.0, np.exp(1 + visits["age"] / 50) / 2),
-    )
-    bound = make(f"{outcome} ~ I(age / 50)").bind(table)
-    y, X = bound.design.y, bound.design.X
-    of_family = getattr(sm.families, family["family"])
-    link = sm.families.links.Log() if name == "Gamma" else None
-    fit = sm.GLM(y, X, family=of_family() if link is None else of_family(link=link)).fit()
-    hints = bound.model.start(y, X, np.ones(y.size), 0.0)
-    root = hints["information_root"]
-    center = np.linalg.solve(root @ root.T, hints["score"])
-    np.testing.assert_allclose(center, fit.params, atol=0.02)
-    np.testing.assert_allclose(np.linalg.inv(root @ root.T), fit.cov_params(), rtol=0.1)
 
 
 @pytest.mark.parametrize(("formula", "change", "message"), [
@@ -127,21 +95,3 @@ def test_a_count_too_large_for_its_dtype_widens_it() -> None:
     assert in_form_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
     nullable = pd.Series([1, 2], dtype="Int8")
     assert str(in_form_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
-
-
-NAMED: dict[str, Any] = {
-    "bernoulli:levels=no+yes,prior_scale=1":
-        ph.Bernoulli("voted ~ age", levels=("no", "yes"), prior_scale=1.0),
-    "mixture:n_components=5,transform=log":
-        ph.MixtureRegression("y ~ x", n_components=5, transform="log"),
-    "normal:unit=1000": ph.NormalRegression("y ~ x", unit=1000),
-    "poisson:missing=true,upper=90": ph.Poisson("y ~ x + z", missing=True, upper=90),
-    "lognormal:zeros=true,missing=true,decimals=0,unit=100":
-        ph.LogNormal("y ~ x", zeros=True, missing=True, decimals=0, unit=100.0),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", NAMED)
-def test_models_of_the_command_line(text: str) -> None:
-    formula = {"bernoulli": "voted ~ age", "poisson": "y ~ x + z"}.get(text.partition(":")[0])
-    assert build_model(text, formula or "y ~ x") == NAMED[text]

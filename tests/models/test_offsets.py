@@ -72,8 +72,8 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
 
 def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:
     """A model that is added later is found here."""
-    assert _bound("poisson", "1").grid_form is not None
-    assert _bound("poisson", OFFSET).grid_form is None
+    assert _bound("poisson", "1").grid is not None
+    assert _bound("poisson", OFFSET).grid is None
     refuses("Beta takes no predictors", ph.Beta(f"share ~ {OFFSET}").bind, _rates())
     without = {"beta", "categorical", "ordinal"}
     amounts = {"gamma_regression"}  # in tests/models/test_amounts.py

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
-from tests.models.targets import draws_of
 
 N = 240
 RNG = np.random.default_rng(11)
@@ -38,15 +36,3 @@ def test_the_target_has_the_documented_prior() -> None:
     apart = at.log_density(points) - expected - jacobian
     np.testing.assert_allclose(apart, apart[0], atol=2e-5)
     assert np.ptp(apart + 0.1 * threshold[:, 0]) > 0.01, "control"
-
-
-@pytest.mark.samples
-def test_many_levels_are_sampled_in_shallow_trees() -> None:
-    rng = np.random.default_rng(3)
-    places = np.clip(rng.normal(40, 12, 2000).round(), 0, 99).astype(int)
-    bound = ph.Ordinal("y ~ 1", levels=tuple(range(100))).bind(pd.DataFrame({"y": places}))
-    draws = draws_of(bound, warmup=150, draws=100)
-    assert draws.treedepth.mean() < 5
-    assert draws.divergent.mean() < 0.05
-    made = bound.replicate(draws, 3, rng)["y"]
-    assert abs(made.mean() - places.mean()) < 5 * 12 * np.sqrt(2 / 2000)

@@ -12,7 +12,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
-from pyhybrid.models.families.published import PUBLISHED
+from pyhybrid.models.families.regression import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
 from tests.models.targets import AtPoints
 from tests.refusals import refuses

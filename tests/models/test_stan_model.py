@@ -1,6 +1,5 @@
 """Users' own Stan programs: the page about them runs; programs that break a demand are refused."""
 
-import json
 import pickle
 from functools import cache
 from pathlib import Path
@@ -12,16 +11,15 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
-from tests.docs.snippets import short_chains
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_near
-from tests.refusals import fails, refuses
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
@@ -84,41 +82,6 @@ def _model(program: str = PROGRAM, **options: Any) -> ph.StanModel:
     return ph.StanModel(program, **{**given, **options})
 
 
-@cache
-def _page() -> dict[str, Any]:
-    names: dict[str, Any] = {}
-    cells = json.loads(PAGE.read_text(encoding="utf-8"))["cells"]
-    blocks = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    assert len(blocks) == 6
-    with short_chains():
-        exec(compile("\n".join(blocks), str(PAGE), "exec"), names)
-    return names
-
-
-def test_the_page_runs() -> None:
-    page = _page()
-    assert page["release"].charge.kind == "asymptotic local"
-    homes = page["homes"]
-    for made in (*page["release"].synthetic, *page["again"].synthetic):
-        pd.testing.assert_frame_equal(made.drop(columns="rent"), homes.drop(columns="rent"))
-        given = any(made is each for each in page["release"].synthetic)  # decimals=0
-        assert made["rent"].dtype == (np.int64 if given else homes["rent"].dtype)
-        assert (made["rent"] == made["rent"].round()).all()
-        assert 0.7 < made["rent"].median() / homes["rent"].median() < 1.4
-
-
-def test_the_pages_log_lik_is_scipys() -> None:
-    page = _page()
-    bound, fit = page["model"].bind(page["homes"]), page["release"].fit
-    ours = np.concatenate(list(bound.log_lik_blocks(fit.draws)), axis=1)
-    data = page["stan_data"](page["homes"])
-    level = fit.draws.flat("level")[:, data["area"].to_numpy() - 1]
-    mean = level + fit.draws.flat("slope")[:, None] * data["rooms"].to_numpy()
-    sd = fit.draws.flat("sigma")[:, None]
-    expected = stats.norm.logpdf(data["log_rent"].to_numpy(), mean, sd)
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
-
-
 def test_the_posterior_is_the_conjugate_one() -> None:
     """Weighted Poisson with a gamma prior: gamma(2 + sum a y, 1 + sum a)."""
     alpha = np.random.default_rng(1).uniform(0, 1, 60)
@@ -127,21 +90,6 @@ def test_the_posterior_is_the_conjugate_one() -> None:
     exact = stats.gamma(2 + alpha @ _table()["y"], scale=1 / (1 + alpha.sum()))
     assert_near(rate, exact.mean())
     assert_near(rate, exact.std(), method="sd")
-
-
-@pytest.mark.parametrize("make", [
-    ph.CountWeighted,
-    lambda m: ph.LipschitzWeighted(m, reweighting=ph.mechanisms.Reweighting.published()),
-])  # fmt: skip
-def test_weighted_mechanisms_release(make: Any) -> None:
-    release = make(_model()).release(_table(), n_synthetic=2, **RUN)
-    for made in release.synthetic:
-        assert made["y"].dtype == np.dtype("int16")
-        assert made.index.equals(_table().index)
-        pd.testing.assert_series_equal(made["group"], _table()["group"])
-    assert not release.synthetic[0]["y"].equals(release.synthetic[1]["y"])
-    assert 0 < release.charge.bound < np.inf
-    assert release.charge.kind == "asymptotic local"
 
 
 def test_nothing_strict_takes_a_program() -> None:
@@ -307,9 +255,3 @@ def test_bad_predictors_are_named(predict: Any, message: str) -> None:
 def test_terms_of_a_formula_that_read_all_records_are_named() -> None:
     bound = _model(BY_DESIGN, formula="y ~ poly(x, 2)").bind(_table())
     assert "poly(x, 2)" in bound.data_dependent
-
-
-def test_a_parameter_that_nothing_holds_does_not_converge() -> None:
-    loose = PROGRAM.replace("parameters {", "parameters { real free;")
-    few = {**RUN, "settings": SamplerSettings(chains=4, warmup=20, draws=20)}
-    fails(NotConverged, "", open_session(_model(loose).bind(_table()), **few).unweighted)

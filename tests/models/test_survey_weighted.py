@@ -1,6 +1,5 @@
 """Survey weights: what is sampled, bounded and clipped is the weighted term."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.base import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
+from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -50,10 +50,8 @@ def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float 
     data = bound.stan_data(alpha, cap=cap)
     at = ProgramAtPoints(bound.program, data)
     nothing = ProgramAtPoints(bound.program, {**data, "weights": np.zeros_like(data["weights"])})
-    some = draws.part(np.arange(5))
-    points = at.unconstrained(some)
-    variables = {name: v[None] for name, v in at.quantities(points).items()}
-    there = model.bind(table).log_lik(replace(some, variables=variables))
+    points = np.vstack([at.unconstrained(draws, k) for k in range(5)])
+    there = model.bind(table).log_lik(AtPoints(at.quantities(points)))
     terms = alpha * weight * np.concatenate(list(there.make()), axis=1)[:, there.row_of]
     if cap is not None:
         terms = np.clip(terms, -cap, cap)

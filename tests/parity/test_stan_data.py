@@ -60,7 +60,6 @@ CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     ),
     "gamma": (ph.Gamma, f"share ~ {TERMS}", {"unit": 0.5}),
     "gamma, published prior": (ph.Gamma, "share ~ x", {"prior": "published"}),
-    "signed log": (ph.NormalRegression, "income ~ x", {"transform": "signed_log"}),
     "normal_mixture": (
         ph.MixtureRegression, f"income ~ {TERMS}",
         {"n_components": 3, "transform": "asinh", "unit": 10.0, "min_sd": 0.1},

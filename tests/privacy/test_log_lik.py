@@ -1,18 +1,11 @@
-"""The lazy log-likelihood against the whole matrix, whatever the blocks and shared rows. Bounds by
-unit: the sum written out, memory in slices, and a bound by row as the control.
+"""The lazy log-likelihood against the whole matrix, whatever the blocks and shared rows. Terms of
+units: the sum written out, and a bound by row as the control.
 """
 
-from collections.abc import Iterator
-from functools import partial
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import pyhybrid as ph
-import pyhybrid.privacy.log_lik as log_lik_module
-from pyhybrid.privacy.bounds import bounds_by_unit
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms
 
 RNG = np.random.default_rng(5)
@@ -62,106 +55,35 @@ def test_a_nan_is_unbounded_where_its_record_counts(log_lik: LogLik) -> None:
     assert np.isnan(_lowest(broken)[3])
 
 
-Array = np.ndarray
-
-
-def _case(seed: int) -> tuple[Array, Array, Array, Array]:
-    """Log-likelihoods (S, d) of distinct rows, weights, rows and units of 40 records."""
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("width", [12, 5, 1])
+def test_terms_of_units_are_the_sums_of_their_records(seed: int, width: int) -> None:
+    """Brute force; the control: by row, a unit is understated."""
     rng = np.random.default_rng(seed)
-    rows = rng.normal(-2, 1.5, (30, 12))
-    alpha = rng.uniform(0, 1, 40)
+    rows, alpha = rng.normal(-2, 1.5, (30, 12)), rng.uniform(0, 1, 40)
     alpha[rng.integers(0, 40, 5)] = 0
     unit = np.append(np.arange(9), rng.integers(0, 9, 31))
-    return rows, alpha, np.append(np.arange(12), rng.integers(0, 12, 28)), unit
-
-
-def _sliced(rows: Array, row_of: Array, size: int, width: int) -> Iterator[LogLik]:
-    for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        blocks = [part[:, k : k + width] for k in range(0, part.shape[1], width)]
-        yield LogLik(make=lambda blocks=blocks: blocks, row_of=row_of)  # type: ignore[misc]
-
-
-def _units(of: Any) -> Units:
-    return Units(column="person", of=np.asarray(of))
-
-
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("quantile", [1.0, 0.8])
-@pytest.mark.parametrize(("size", "width"), [(30, 12), (7, 5), (1, 1)])
-def test_bounds_by_unit_are_those_of_the_sums(
-    seed: int, quantile: float, size: int, width: int
-) -> None:
-    """Brute force: sum by unit, then the array function on (S, units)."""
-    rows, alpha, row_of, unit = _case(seed)
-    terms = np.zeros((30, 9))
+    row_of = np.append(np.arange(12), rng.integers(0, 12, 28))
+    expected = np.zeros((30, 9))
     for i in range(40):
-        terms[:, unit[i]] += alpha[i] * rows[:, row_of[i]]
-    expected = ph.lipschitz_bounds(terms, draw_quantile=quantile)
-    slices = partial(_sliced, rows, row_of, size, width)
-    found = bounds_by_unit(slices, alpha, _units(unit), draw_quantile=quantile)
-    np.testing.assert_allclose(found.by_record, expected.by_record[unit], rtol=1e-12)
-    assert found.overall == pytest.approx(expected.overall, rel=1e-12)
-    np.testing.assert_array_equal(found.kept_draws, expected.kept_draws)
-    by_row = ph.lipschitz_bounds(rows[:, row_of], alpha, draw_quantile=quantile)
-    assert by_row.overall < 0.7 * found.overall, "the control: by row, a unit is understated"
-
-
-@pytest.mark.parametrize("quantile", [1.0, 0.5])
-def test_units_of_one_record_are_records(quantile: float) -> None:
-    rows, alpha, row_of, _ = _case(1)
-    found = bounds_by_unit(lambda: _sliced(rows, row_of, 9, 4), alpha, _units(np.arange(40)),
-                           draw_quantile=quantile)  # fmt: skip
-    expected = ph.lipschitz_bounds(rows[:, row_of], alpha, draw_quantile=quantile)
-    np.testing.assert_allclose(found.by_record, expected.by_record, rtol=1e-12)
+        expected[:, unit[i]] += alpha[i] * rows[:, row_of[i]]
+    blocks = [rows[:, k : k + width] for k in range(0, 12, width)]
+    found = unit_terms(LogLik(make=lambda: blocks, row_of=row_of), alpha, unit)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    by_row = ph.lipschitz_bounds(rows[:, row_of], alpha).overall
+    assert by_row < 0.7 * ph.lipschitz_bounds(found).overall
 
 
 def test_unbounded_terms_count_only_where_weights_are_positive() -> None:
     whole = LogLik.of(np.array([[-1.0, -np.inf, np.inf], [-2.0, -3.0, -1.0]]))
-    for alpha, expected in (([1, 1, 0.0], [np.inf, np.inf, 0]), ([1, 0.0, 0.0], [2, 2, 0])):
-        found = bounds_by_unit(lambda: [whole], np.array(alpha, dtype=float), _units([0, 0, 1]))
-        assert found.by_record.tolist() == expected
-    both = bounds_by_unit(lambda: [whole], np.ones(3), _units([0, 0, 0]), draw_quantile=0.5)
-    assert np.isinf(both.overall), "inf - inf is no bound"
+    for alpha, expected in (([1, 1, 0.0], [np.inf, 0]), ([1, 0.0, 0.0], [2, 0])):
+        found = unit_terms(whole, np.array(alpha, dtype=float), np.array([0, 0, 1]))
+        assert ph.lipschitz_bounds(found).by_record.tolist() == expected
     with np.errstate(invalid="ignore"):
-        assert np.isnan(unit_terms(whole, np.ones(3), np.zeros(3, dtype=int))[0, 0])
+        both = unit_terms(whole, np.ones(3), np.zeros(3, dtype=int))
+    assert np.isinf(ph.lipschitz_bounds(both).overall), "inf - inf is no bound"
 
 
 def test_values_of_units_are_the_lowest() -> None:
     units = Units(column="person", of=np.array([0, 0, 0, 1, 2]))
     assert units.lowest(np.array([3.0, 2, 9, 7, 1])).tolist() == [2, 2, 2, 7, 1]
-
-
-class _Draws:
-    n_draws = 7
-
-
-class _Bound:
-    def __init__(self, asked: list[Any]) -> None:
-        self.asked = asked
-
-    def log_lik(self, draws: Any) -> LogLik:
-        return LogLik.of_draws(self, draws, self.blocks, ROW_OF)
-
-    def blocks(self, draws: Any) -> Iterator[npt.NDArray[np.float64]]:
-        self.asked.append(id(draws))
-        yield from np.split(COLUMNS.copy(), [2], axis=1)
-
-
-def test_small_matrices_are_held_while_they_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    bound, first, second = _Bound(asked), _Draws(), _Draws()
-    for draws in (first, first, second, first, second):
-        np.testing.assert_array_equal(_lowest(bound.log_lik(draws)), MATRIX.min(axis=0))
-    assert asked == [id(first), id(second)]
-    _Bound(asked).log_lik(first)
-    _lowest(_Bound(asked).log_lik(first))
-    assert len(asked) == 3, "another table at the same draws"
-    with pytest.raises(ValueError, match="read-only"):
-        next(iter(bound.log_lik(second).make()))[:] = 0
-    del second, draws
-    assert len(log_lik_module._HELD) < 2, "gone with its draws"
-    monkeypatch.setattr(log_lik_module, "_HELD_ELEMENTS", 7 * 6 - 1)
-    for _ in range(2):
-        _lowest(bound.log_lik(first))
-    assert asked[-2:] == [id(first)] * 2, "a large one is computed each time"

@@ -1,6 +1,5 @@
 """Files whole or not at all, one lock, one rule of who can read what, and no second of each."""
 
-import ast
 import os
 import stat
 from pathlib import Path
@@ -108,31 +107,3 @@ def test_a_lock_is_held_once_and_goes_with_its_holder(tmp_path: Path) -> None:
         assert lock(stream.fileno()), "what was closed, as by a kill, holds nothing"
         files.unlock(stream.fileno())
         assert lock(stream.fileno())
-
-
-ONCE = {
-    "flock": "running/files", "mkstemp": "running/files", "chmod": "running/",
-    "fcntl": "running/files", "msvcrt": "running/files",
-}  # fmt: skip
-ELSEWHERE = {("studies/runner", "chmod")}  # a folder that is made private later
-
-
-def names_in(path: Path) -> set[str]:
-    found, text = set(), path.read_text()
-    for node in ast.walk(ast.parse(text)) if any(name in text for name in ONCE) else ():
-        if isinstance(node, ast.Attribute):
-            found.add(node.attr)
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
-
-
-def test_locks_and_atomic_writes_are_written_once() -> None:
-    second = {
-        (path.relative_to(ROOT).with_suffix("").as_posix(), name)
-        for path in ROOT.rglob("*.py")
-        for name in names_in(path) & set(ONCE)
-        if not path.relative_to(ROOT).as_posix().startswith(ONCE[name])
-    }
-    assert second - ELSEWHERE == set()
-    assert {"mkstemp", "chmod"} <= names_in(Path(files.__file__)), "the search finds the first"

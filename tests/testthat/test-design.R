@@ -104,7 +104,6 @@ test_that("outcomes are put on the scale of the program", {
   of <- function(...) c(stan_data(y ~ x, data, program = "normal_regression", ...)$y)
   expect_equal(of(), data$y)
   expect_equal(of(transform = "log", unit = 10), log(data$y / 10))
-  expect_equal(of(transform = "signed_log"), log1p(data$y))
   expect_equal(of(transform = "asinh"), asinh(data$y))
 })
 

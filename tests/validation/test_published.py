@@ -13,7 +13,7 @@ from pyhybrid.core.errors import EngineUnavailable, NotConverged, SamplingError
 from pyhybrid.core.randomness import streams
 from pyhybrid.engines import EngineStatus, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import EmbeddedEngine
-from pyhybrid.models.families.published import PUBLISHED
+from pyhybrid.models.families.regression import PUBLISHED
 from pyhybrid.validation import published
 from tests.refusals import fails, refuses
 

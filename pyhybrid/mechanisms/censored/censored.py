@@ -26,7 +26,7 @@ from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
-from pyhybrid.models.grid import GridForm, ParameterGrid
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
@@ -175,12 +175,11 @@ class Censored(CappedMechanism):
         """The censored fit, which nothing is re-weighted in."""
         session = self.opened(session)
         cap, alpha = self._cap(session.bound), self.weights(session)
-        on_grid = self._grid(session.bound)
-        if on_grid is not None:
-            form, grid = on_grid
+        grid = self._grid(session.bound)
+        if grid is not None:
             center = self.theta_ref
-            excess = None if center is None else center.excess_on(session.bound, form, grid, cap)
-            fit = session.exact_fit(alpha, cap=cap, form=form, grid=grid, excess=excess)
+            excess = None if center is None else center.excess_on(session.bound, grid, cap)
+            fit = session.exact_fit(alpha, cap=cap, grid=grid, excess=excess)
             return Reweighted(start=fit, fit=fit)
         fit = session.fit(alpha, label=f"{self.name} fit", cap=cap)
         if self.check_modes:
@@ -322,13 +321,13 @@ class Censored(CappedMechanism):
             size = self._size(bound, either_sign=center is not None)
         return Cap.of(size) if center is None else center.cap(bound, size)
 
-    def _grid(self, bound: BoundModel) -> tuple[GridForm, ParameterGrid] | None:
-        """Form and grid of exact sampling; None for chains."""
-        form, center = bound.grid_form, self.theta_ref
+    def _grid(self, bound: BoundModel) -> ParameterGrid | None:
+        """The grid of exact sampling; None for chains."""
+        grid, center = bound.grid, self.theta_ref
         wanted = self.sampling == "exact" or self.grid is not None
         if self.sampling == "chains" or (not wanted and center is None):
             return None
-        if form is None or self.unit is not None:
+        if grid is None or self.unit is not None:
             if not wanted:
                 return None
             raise InvalidInput(
@@ -336,8 +335,8 @@ class Censored(CappedMechanism):
                 "and single records: take sampling='chains' for "
                 f"{self.model.name}"
             )
-        within = None if self.grid is not None or center is None else center.grid(form)
-        return form, within or ParameterGrid.of(form, self.grid)
+        within = None if self.grid is not None or center is None else center.grid(grid)
+        return within or grid.with_axes(self.grid)
 
 
 def look_for_modes(session: FitSession, fit: PosteriorFit) -> npt.NDArray[np.bool_]:

@@ -38,7 +38,7 @@ from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.models.base import BoundModel
 from pyhybrid.models.families.regression import BoundRegression
-from pyhybrid.models.grid import Axis, GridForm, ParameterGrid
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.privacy.censoring import Cap, FrozenRows
 
 REGION = 10.0
@@ -74,22 +74,19 @@ class Center:
         """c_i of the records of `bound`, each a function of its own record, shape (n,), nats."""
         return log_lik_at(bound, self.parameters)
 
-    def grid(self, form: GridForm) -> ParameterGrid | None:
+    def grid(self, of_model: ParameterGrid) -> ParameterGrid | None:
         """The grid within the region; None if the reference's spread is not known."""
-        if set(self.sd) != {axis.name for axis in form.axes}:
+        if set(self.sd) != {axis.name for axis in of_model.axes}:
             return None
-        size = _SIZES[len(form.axes)]
-        at = form.coordinates({name: values[None] for name, values in self.parameters.items()})
-        axes = []
-        for axis in form.axes:
-            middle, half = float(at[axis.name][0]), self.region * self.sd[axis.name]
-            ends = {"lower": middle - half, "upper": middle + half}
-            axes.append(Axis(name=axis.name, size=size, **ends))
-        return ParameterGrid(axes=tuple(axes))
+        size = _SIZES[len(of_model.axes)]
+        at = of_model.coordinates({name: values[None] for name, values in self.parameters.items()})
+        axes = {}
+        for name, sd in self.sd.items():
+            middle, half = float(at[name][0]), self.region * sd
+            axes[name] = (middle - half, middle + half, size)
+        return of_model.with_axes(axes)
 
-    def excess_on(
-        self, bound: BoundModel, form: GridForm, grid: ParameterGrid, cap: Cap
-    ) -> FloatArray | None:
+    def excess_on(self, bound: BoundModel, grid: ParameterGrid, cap: Cap) -> FloatArray | None:
         """e at the candidates of a grid, shape (C,), nats, from nodes; None without frozen rows."""
         if self.frozen is None:
             return None
@@ -99,8 +96,8 @@ class Center:
         k = _NODES[len(grid.axes)]
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
-        at = {axis.name: points.ravel() for axis, points in zip(form.axes, mesh, strict=True)}
-        draws = at_points(form.parameters(at))
+        at = {axis.name: points.ravel() for axis, points in zip(grid.axes, mesh, strict=True)}
+        draws = at_points(grid.parameters(at))
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
@@ -172,10 +169,10 @@ def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> Float
 def center_of_draws(bound: BoundModel, draws: Draws, *, region: float, public: bool) -> Center:
     """Posterior mean of `draws`, of each parameter or its logarithm; where that fits worse than
     most draws do, as where components change labels, the draw that fits best."""
-    form, values = bound.grid_form, {n: draws.flat(n) for n in bound.likelihood_parameters}
-    if form is not None:
-        at = form.coordinates(values)
-        mean = form.parameters({name: points.mean(keepdims=True) for name, points in at.items()})
+    grid, values = bound.grid, {n: draws.flat(n) for n in bound.likelihood_parameters}
+    if grid is not None:
+        at = grid.coordinates(values)
+        mean = grid.parameters({name: points.mean(keepdims=True) for name, points in at.items()})
         return Center(
             parameters={name: points[0] for name, points in mean.items()},
             sd={name: float(points.std(ddof=1)) for name, points in at.items()},

@@ -40,10 +40,6 @@ class Transform:
 TRANSFORMS: Mapping[str, Transform] = {
     "identity": Transform(forward=np.positive, inverse=np.positive),
     "log": Transform(forward=np.log, inverse=np.exp, positive=True),
-    "signed_log": Transform(
-        forward=lambda v: np.sign(v) * np.log1p(np.abs(v)),
-        inverse=lambda t: np.sign(t) * np.expm1(np.abs(t)),
-    ),
     "asinh": Transform(forward=np.arcsinh, inverse=np.sinh),
 }
 """Transforms by name."""

@@ -110,7 +110,7 @@ class TransformedModel(AmountModel):
 
     Parameters
     ----------
-    transform : {"identity", "log", "signed_log", "asinh"}
+    transform : {"identity", "log", "asinh"}
         t, see `pyhybrid.models.columns.support`. The density, and with it the log-likelihood,
         Lipschitz bounds and epsilon, is that of t(y / unit); the Jacobian of t is left out.
     min_sd : float, default 0
@@ -125,8 +125,7 @@ class TransformedModel(AmountModel):
     transform: str = "identity"
     min_sd: float = 0.0
     above_zero: ClassVar[str] = (
-        "be above 0 for transform='log': {} is not; give zeros=True if it is 0, or take transform "
-        "signed_log or asinh"
+        "be above 0 for transform='log': {} is not; give zeros=True if it is 0, or take asinh"
     )
 
     def __post_init__(self) -> None:

@@ -32,7 +32,7 @@ from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
 from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
-from pyhybrid.models.grid import Axis, GridForm
+from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
 from pyhybrid.models.scoring import LinearScoring, Scoring
@@ -107,11 +107,11 @@ class LinearModel(ScaledModel):
         """True under the normal prior, which identifies coefficients that the data do not."""
         return self.prior == "normal"
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
+    def grid(self, columns: tuple[str, ...]) -> ParameterGrid | None:
         if not self.grid_axes or columns != (INTERCEPT,):
             return None
         sd = self.prior_scale_intercept if self.prior == "normal" else None
-        return GridForm(law=self.law, axes=self.grid_axes, prior_sd=sd)
+        return ParameterGrid(law=self.law, axes=self.grid_axes, prior_sd=sd)
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """Under the normal prior all is nearly standard normal; under the published one all but a

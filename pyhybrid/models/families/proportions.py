@@ -20,7 +20,7 @@ from pyhybrid.models.families.amounts import within
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, Rules
 from pyhybrid.models.formula.design import Design, Matrix
-from pyhybrid.models.grid import Axis, GridForm
+from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import BETA, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
@@ -112,12 +112,12 @@ class Beta(ProportionModel):
             prior_sd=np.ones(1), share=True,
         )  # fmt: skip
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm:
+    def grid(self, columns: tuple[str, ...]) -> ParameterGrid:
         axes = (
             Axis(name="logit_phi", lower=-8, upper=8, size=1250),
             Axis(name="log_lambda", lower=-6, upper=10, size=800),
         )
-        return GridForm(law=self.law, axes=axes, share=True)
+        return ParameterGrid(law=self.law, axes=axes, share=True)
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         phi, size = at["phi"][:, None], at["lambda"][:, None]

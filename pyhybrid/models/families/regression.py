@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray
+from pyhybrid.core.checks import BoolArray, FloatArray, check_choice
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
@@ -30,11 +30,10 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
-from pyhybrid.models.families.published import check_program, program_of, published_data
 from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
-from pyhybrid.models.grid import GridForm
+from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.initialization import dispersed, starts_of
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.privacy.censoring import Cap, FrozenRows
@@ -45,6 +44,15 @@ Hints = dict[str, Any]
 Rng = np.random.Generator
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
+PUBLISHED = {
+    "poisson": ("n", "K", "y", "weights", "X"),
+    "negative_binomial": ("n", "K", "y", "weights", "X"),
+    "beta": ("n", "outcome", "alpha", "M"),
+    "beta_regression": ("n", "K", "outcome", "alpha", "X"),
+    "normal_mixture": ("n", "P", "K", "y", "weights", "X"),
+}
+"""Data of the papers' own programs, in stan/published, by the name of ours of their posterior."""
+_NONE = 1e300  # a cap that no term reaches
 Rules = Sequence[tuple[str, BoolArray]]
 """What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
 
@@ -129,7 +137,16 @@ class RegressionModel(ABC):
     """Ends that the user declared and that replicates are drawn within, infinite for none."""
 
     def __post_init__(self) -> None:
-        check_program(self)
+        if check_choice(self.program, "program", ("default", "published")) == "default":
+            return
+        if self.program_name not in PUBLISHED:
+            raise InvalidInput(
+                "program='published' must be of Poisson, NegativeBinomial, Beta, BetaRegression or "
+                f"MixtureRegression, which the papers print or describe: {self.name} with these "
+                "settings has none"
+            )
+        if getattr(self, "prior", "published") != "published":
+            raise InvalidInput("program='published' has the papers' prior: leave prior= out")
 
     @property
     def name(self) -> str:
@@ -164,22 +181,23 @@ class RegressionModel(ABC):
         self.check_outcome(design, values.index)
         design = replace(design, y=self.to_support(design.y))
         default, columns = self.program == "default", design.columns
+        program = self.program_name if default else f"published/{self.program_name}"
         return BoundRegression(
             model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
             reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
-            source=load_program(program_of(self)), levels=self.levels_of(values, design.outcome),
+            source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
             # With an offset the coordinates are no longer those of the mean that the ends suit.
-            grid_form=self.grid_form(columns) if default and not design.has_offset else None,
+            grid=self.grid(columns) if default and not design.has_offset else None,
         )  # fmt: skip
 
     def first_try(self, columns: tuple[str, ...]) -> Mapping[str, Any] | None:
         """`BoundModel.first_try` for the design's `columns`."""
         return None
 
-    def grid_form(self, columns: tuple[str, ...]) -> GridForm | None:
-        """How the parameters lie on a grid, for a design of these columns, or None."""
+    def grid(self, columns: tuple[str, ...]) -> ParameterGrid | None:
+        """A grid of the parameters for a design of these columns, or None."""
         return None
 
     # The outcome ---------------------------------------------------------------------------------
@@ -345,7 +363,7 @@ class BoundRegression(BoundModel):
     ) -> dict[str, Any]:
         model, design, (alpha, clip) = self.model, self.design, self.under_survey(alpha, cap)
         if model.program != "default":
-            return published_data(model, design, alpha, model.stan_outcome(design.y), clip)
+            return self._published_data(alpha, clip)
         unit = None if clip is None else clip.unit
         rows = self._ordered(weighted_rows(self.rows, alpha, unit))
         n_levels = 0 if self.levels is None else len(self.levels.values)
@@ -374,6 +392,40 @@ class BoundRegression(BoundModel):
             data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
         declared = declared_names(self.source, "data")
         return {name: value for name, value in model.shape_data(data).items() if name in declared}
+
+    def _published_data(self, alpha: FloatArray, cap: Cap | None) -> dict[str, Any]:
+        """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
+        model, X = self.model, self.design.X
+        if self.design.has_offset:
+            raise InvalidInput(
+                "program='published' takes no offset(), which the papers do not have: "
+                "leave program= out, the default one samples the same posterior"
+            )
+        if cap is not None and model.program_name != "beta":
+            raise InvalidInput(
+                f"program='published' of {model.name} takes no cap, as no paper prints one for it: "
+                "leave program= out"
+            )
+        if cap is not None and (
+            cap.reference is not None or cap.unit is not None or cap.below != cap.above
+        ):
+            raise InvalidInput(
+                "program='published' clips the terms of single records at a cap about 0: leave "
+                "center, calibration and unit out, or program="
+            )
+        outcome = model.stan_outcome(self.design.y)
+        everything = {
+            "n": self.n,
+            "P": X.shape[1],
+            "K": getattr(model, "n_components", X.shape[1]),
+            "X": X,
+            "y": outcome,
+            "outcome": outcome,
+            "weights": alpha,
+            "alpha": alpha,
+            "M": _NONE if cap is None or not np.isfinite(cap.below) else cap.below,
+        }
+        return {name: everything[name] for name in PUBLISHED[model.program_name]}
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.privacy import diagnostics
+from pyhybrid.engines.convergence import effective_draws
 
 CHAINS = 4
 
@@ -23,21 +23,21 @@ def test_the_value_of_arviz_up_to_the_number_of_draws(correlation: float) -> Non
     import arviz
 
     values = _chains(1, correlation, columns=8)
-    found = diagnostics.effective_draws(values, CHAINS)
+    found = effective_draws(values, CHAINS)
     for column, own in zip(values.T, found, strict=True):
         expected = float(arviz.ess(column.reshape(CHAINS, -1), method="mean"))
         assert own == pytest.approx(min(expected, column.size), rel=0.03)
 
 
 def test_a_process_of_known_correlation() -> None:
-    found = diagnostics.effective_draws(_chains(2, 0.8, length=4000), CHAINS)
+    found = effective_draws(_chains(2, 0.8, length=4000), CHAINS)
     exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
     assert found.mean() == pytest.approx(exact, rel=0.1)
     values = _chains(3, 0.0)  # a chain that is elsewhere counts for little
     values[:500] += 10
-    assert diagnostics.effective_draws(values, CHAINS).max() < 20
-    assert diagnostics.effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
+    assert effective_draws(values, CHAINS).max() < 20
+    assert effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
 
 
 def test_constants() -> None:
-    assert diagnostics.effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
+    assert effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
