@@ -4,7 +4,7 @@
 //   shape ~ exponential(1)                                         [rstanarm's default for Gamma]
 //   with normal_prior = 1:  beta_j ~ N(0, prior_scale_j^2);   with normal_prior = 0:
 //   beta ~ MVN(0, diag(sigma_beta) L L' diag(sigma_beta)),  L ~ LKJ-Cholesky(6),
-//   sigma_beta ~ half-t_3(0, 1)                              [prior of V25, supplement 2]
+//   sigma_beta ~ half-t_3(0, 1)                       [prior of V25, supplement 2, earlier version]
 //
 // Weights, cap, frequency, log_lik and L_beta as in negative_binomial.stan.
 functions {

@@ -1,4 +1,5 @@
-// Negative binomial regression with record weights, log link.            [V25, supplement 2]
+// Negative binomial regression with record weights, log link.
+//                                                   [V25, supplement 2 of the earlier version]
 //
 //   y_i ~ NB(mean mu_i, variance mu_i + mu_i^2 / phi),   log mu_i = offset_i + X_i beta
 //   1/phi ~ half-Cauchy(0, 5)

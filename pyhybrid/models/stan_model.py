@@ -21,7 +21,13 @@ from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
-from pyhybrid.engines.programs import block_text, declared_names, modern_arrays, parameter_names
+from pyhybrid.engines.programs import (
+    block_text,
+    declared_names,
+    modern_arrays,
+    of_unit_weights,
+    parameter_names,
+)
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, in_form_of
@@ -46,7 +52,8 @@ class StanModel:
 
     The program declares ``weights``, one per record, in its data block and multiplies each record's
     log-likelihood by its weight; ``log_lik`` in its generated quantities has the same
-    log-likelihoods without weights, in the order of the table. That the weights act is checked
+    log-likelihoods, in the order of the table, without weights or times `weights`, as the papers
+    print it: generated quantities are given weights of 1. That the weights act is checked
     numerically when a table is bound; the charge states what the user answers for beyond that.
 
     Parameters
@@ -112,7 +119,7 @@ class StanModel:
         if "log_lik" not in generated:
             raise InvalidInput(
                 f"program {name!r} must yield log_lik in its generated quantities: a vector with "
-                "the log-likelihood of each record, not weighted"
+                "the log-likelihood of each record"
             )
 
     @property
@@ -121,13 +128,15 @@ class StanModel:
 
     @cached_property
     def source(self) -> StanProgram:
-        """The program, of a file or a text, with arrays as current Stan declares them."""
+        """The program, of a file or a text, with arrays as current Stan declares them, and weights
+        of 1 in generated quantities."""
         text = os.fspath(self.program)
         if "{" in text:
-            return StanProgram(name="user_program", text=modern_arrays(text))
+            return of_unit_weights(StanProgram(name="user_program", text=modern_arrays(text)))
         path = Path(text)
         try:
-            return StanProgram(name=path.stem, text=modern_arrays(path.read_text("utf-8")))
+            text = modern_arrays(path.read_text("utf-8"))
+            return of_unit_weights(StanProgram(name=path.stem, text=text))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None

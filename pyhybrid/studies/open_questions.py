@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,12 @@ from pyhybrid.mechanisms import (
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import Beta, NegativeBinomial, Poisson
 from pyhybrid.studies.comparing.comparison import DATA
-from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
+from pyhybrid.studies.strict import (
+    OF_CENSOR_W,
+    beta_database,
+    histogram_draws,
+    strict_mechanisms,
+)
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
@@ -64,6 +70,7 @@ _RANGE = {_BETA: (0, 1), _COUNTS: (40, 160)}  # of the histogram
 _RADIUS = {_BETA: (0.05, "absolute"), _COUNTS: (0.1, "relative")}
 _UNWEIGHTED, _LIPSCHITZ, _COUNT = "Censor_uw", "Censor_w", "Censor_cw"
 _HISTOGRAM = "PH"
+_BESIDE = (_LIPSCHITZ, _COUNT, _HISTOGRAM)  # clipped scores
 
 
 def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
@@ -113,6 +120,8 @@ STUDY_K = Study(
     measure=measure_k,
     quick=Size(replicates=3, options={"warmup": 400, "draws": 500}),
     paper=Size(replicates=20, options={"warmup": 500}),
+    notes=OF_CENSOR_W,
+    compared={MAX_ECDF: [*product([_COUNT], _OVER), *product([SCORES], _BESIDE)]},
     claims=(
         *(
             Claim(text=f"{_named(setting)}: within the censoring, count weights are nearer to the "
@@ -127,7 +136,7 @@ STUDY_K = Study(
                   check=_nearer(SCORES, name, setting), by="ours", threshold=f"max-ECDF {NEARER}",
                   note="at delta 1e-6; no draw of the others has one")
             for setting in (_BETA, _COUNTS)
-            for name in (_LIPSCHITZ, _COUNT, _HISTOGRAM)
+            for name in _BESIDE
         ),
     ),
 )  # fmt: skip
@@ -215,6 +224,7 @@ STUDY_L = Study(
     measure=measure_l,
     quick=Size(replicates=1, options={"warmup": 400, "draws": 500}),
     paper=Size(replicates=10, options={"warmup": 500}),
+    compared={MAX_ECDF: [(_BY_MOVEMENT, _BY_SIZE)]},
     claims=(
         *(
             Claim(text=f"drift: {setting}; {name}, the mean is kept", by="ours",

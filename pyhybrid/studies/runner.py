@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,8 +35,10 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
+from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.study import (
     FEWEST,
+    LESS,
     Claim,
     Measured,
     Published,
@@ -63,7 +66,10 @@ class StudyResult:
     @property
     def summary(self) -> pd.DataFrame:
         """Means over databases with Monte Carlo standard errors; see `summarize`."""
-        return summarize(self.rows)
+        from pyhybrid.studies import STUDIES
+
+        known = STUDIES.get(self.study)
+        return summarize(self.rows, known and known.compared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,8 +308,9 @@ def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     for number in study.published:
         if (number.setting == study.data_setting) == real:
             quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
-            found = _beside(number, summary)
-            lines.append(_line(study, number, quantity, number.shown, *found))
+            ours, threshold, holds = _beside(number, summary)
+            holds = None if _is_raw(number, study) else holds
+            lines.append(_line(study, number, quantity, number.shown, ours, threshold, holds))
     for claim in study.claims:
         if real:  # what was tried, and noted, is of simulated records
             claim = replace(claim, note="", experiment="")
@@ -312,6 +319,15 @@ def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
         lines.append(_line(study, claim, claim.text, claim.by, ours, claim.threshold, holds))
     table: pd.DataFrame = pd.DataFrame(lines, columns=LINE)
     return table
+
+
+def _is_raw(number: Published, study: Study) -> bool:
+    """Whether it tells of the paper's data, not of a synthesizer: data, or an end of an interval
+    whose center is judged less the data's."""
+    statistic, _, end = number.quantity.rpartition(" ")
+    pairs = {(other.synthesizer, other.quantity) for other in study.published}
+    judged = end in ("lower", "upper") and (number.synthesizer, f"{statistic} {LESS}") in pairs
+    return number.synthesizer == DATA or judged
 
 
 def _line(
@@ -326,7 +342,9 @@ def _line(
     agrees, tried, unexplained, no_evidence = VERDICTS
     verdict = agrees if holds else tried if of.experiment else unexplained
     verdict = no_evidence if holds is None else verdict
-    why = "; ".join(filter(None, (of.note, of.experiment)))
+    words = f"{quantity} {ours}"
+    notes = [note for name, note in study.notes.items() if re.search(rf"\b{name}\b", words)]
+    why = "; ".join(filter(None, (of.note, *notes, of.experiment)))
     return study.name, quantity, published, ours, threshold, verdict, why
 
 
@@ -397,9 +415,11 @@ _PAPERS = "ABCDEFGHI"
 
 
 def _counts(lines: pd.DataFrame) -> dict[str, list[int]]:
-    """Lines by verdict of each study, of A to I together, and of the others: J, whose lines are
-    nearly half, and K and L, whose questions are ours."""
-    counts = pd.crosstab(lines["study"], lines["verdict"]).reindex(columns=VERDICTS, fill_value=0)
+    """Lines by verdict of each study, of A to I together, and of the others: our own lines of A to
+    I, J, whose lines are nearly half, and K and L, whose questions are ours."""
+    ours = (lines["published"] == "ours") & lines["study"].isin([*_PAPERS])
+    named = lines["study"].where(~ours, "A to I, ours")
+    counts = pd.crosstab(named, lines["verdict"]).reindex(columns=VERDICTS, fill_value=0)
     papers = counts[[name in _PAPERS for name in counts.index]]
     if len(papers):
         rest = counts.drop(papers.index)

@@ -31,11 +31,17 @@ from pyhybrid.studies.comparing.curve import sets_without_charge
 ACCOUNTING = "lipschitz"
 """The papers' own: epsilon is twice the Lipschitz bound. Every mechanism of a study counts so."""
 ROW = ("setting", "synthesizer", "quantity")
+QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
+"""Columns of a summary with quartiles over databases."""
 BOUND, MAX_ECDF = "Lipschitz bound", "max-ECDF"
 """Names of quantities."""
+DIFFERENCE, _OF_TWO = "difference", "{}, {} less {}"
+"""Name of the synthesizer, and the quantity, of a comparison on the same databases."""
+LESS = "less the data's"
+"""Of centers of intervals: what a database has in common with its synthetic data falls out."""
 SCORES = "clipped scores"
 """Name of a synthesizer that no paper has."""
-NEARER = "nearer by more than 2 standard errors"
+NEARER = "nearer by more than 2 standard errors of the difference"
 """Threshold of `nearer`, in words."""
 FEWEST = 10
 """Databases that a verdict needs."""
@@ -119,7 +125,9 @@ class Study:
     section.
 
     `measure` gives the rows of one database from its setting, random streams and options; it is at
-    the top level of a module and runs in any process. `quick` takes about a minute.
+    the top level of a module and runs in any process. `quick` takes about a minute. `compared` has,
+    by quantity, the pairs of synthesizers whose difference is judged on the same databases; `notes`
+    what is said of a synthesizer in each line that names it.
     """
 
     name: str
@@ -136,6 +144,8 @@ class Study:
     needs_data: str = ""  # the file that it cannot be run without, and where it is
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
+    compared: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_columns(
@@ -167,14 +177,39 @@ def mean_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str
     return float(row_of(summary, setting, synthesizer, quantity)["mean"])
 
 
-def summarize(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over databases with its Monte Carlo standard error (missing for one), and the range,
-    one row per setting, synthesizer and quantity of `rows`, in order of first appearance."""
+def summarize(
+    rows: pd.DataFrame, compared: Mapping[str, Sequence[tuple[str, str]]] | None = None
+) -> pd.DataFrame:
+    """Mean over databases with its Monte Carlo standard error (missing for one), range and
+    quartiles, one row per setting, synthesizer and quantity of `rows`, in order of first
+    appearance; then the differences of the pairs `compared`."""
+    rows = pd.concat([rows, *_differences(rows, compared or {})])
     grouped = rows.groupby(list(ROW), sort=False)["value"]
     table: pd.DataFrame = grouped.agg(["size", "mean", "std", "min", "max"]).reset_index()
     table.columns = pd.Index([*ROW, "n", "mean", "mc_error", "lowest", "highest"])
     table["mc_error"] = table["mc_error"] / table["n"] ** 0.5
+    for name, share in QUARTILES.items():
+        table[name] = grouped.quantile(share).to_numpy()
     return table
+
+
+def _differences(
+    rows: pd.DataFrame, compared: Mapping[str, Sequence[tuple[str, str]]]
+) -> Iterator[pd.DataFrame]:
+    """By how much farther the first of two synthesizers is off than the second, on each database:
+    from its data, or of distances from 0, on that side of it where their means are."""
+    of_pairs = rows[rows["quantity"].isin(compared)]
+    for (setting, quantity), part in of_pairs.groupby(["setting", "quantity"], sort=False):
+        wide = part.pivot(index="replicate", columns="synthesizer", values="value")
+        off = wide.sub(wide[DATA], axis=0) if DATA in wide else wide
+        off *= np.sign(off.mean())
+        for pair in compared[quantity]:
+            if {*pair} <= {*off}:
+                value = off[pair[0]] - off[pair[1]]
+                named = {"setting": setting, "synthesizer": DIFFERENCE}
+                yield pd.DataFrame(
+                    {**named, "quantity": _OF_TWO.format(quantity, *pair), "value": value}
+                )
 
 
 # --- Claims ---------------------------------------------------------------------------------------
@@ -197,8 +232,11 @@ def falls(before: pd.Series, after: pd.Series, to: float = 0.0) -> bool | None:
     means over fewer databases than a verdict needs."""
     change = abs(after["mean"] - to) - abs(before["mean"] - to)
     error = math.hypot(before["mc_error"], after["mc_error"])
-    few = min(before["n"], after["n"]) < FEWEST
-    return None if few or not abs(change) > 2 * error else bool(change < 0)
+    return _below_zero(change, error, min(before["n"], after["n"]))
+
+
+def _below_zero(mean: float, error: float, n: float) -> bool | None:
+    return None if n < FEWEST or not abs(mean) > 2 * error else bool(mean < 0)
 
 
 def nearer(
@@ -210,14 +248,21 @@ def nearer(
     *,
     to_data: bool = False,
 ) -> Found:
-    """Whether a mean of `better` is nearer than those of all `worse` to 0, or to the data's."""
+    """Whether a mean of `better` is nearer than those of all `worse` to 0, or to the data's: by the
+    difference on the same databases, where the study compares the two so."""
     target = means_of(summary, setting, [DATA] if to_data else [], quantity)
     rows = {name: row_of(summary, setting, name, quantity) for name in (better, *worse)}
     center = target.get(DATA, 0.0)
     shown = listed({**target, **{name: row["mean"] for name, row in rows.items()}}, ".4g")
     few = min(row["n"] for row in rows.values())
     shown += f" ({few:.0f} databases)" if few < FEWEST else ""
-    parts = [falls(row, rows[better], to=center) for name, row in rows.items() if name != better]
+    parts = []
+    for name in worse:
+        pair = row_of(summary, setting, DIFFERENCE, _OF_TWO.format(quantity, better, name))
+        if math.isnan(pair["n"]):
+            parts.append(falls(rows[name], rows[better], to=center))
+        else:
+            parts.append(_below_zero(pair["mean"], pair["mc_error"], pair["n"]))
     return f"{quantity}: {shown}", all_hold(parts)
 
 

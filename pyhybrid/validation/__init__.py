@@ -50,6 +50,7 @@ from pyhybrid.validation.posterior import (
     table_rows,
 )
 from pyhybrid.validation.published import (
+    PRINTED_SIDES,
     SETTINGS,
     SUPPLEMENT,
     PrintedEngine,
@@ -260,9 +261,9 @@ def validate_supplement(
             engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
             **run,
         )  # fmt: skip
-        rows += compare_sides(
-            f"{SUPPLEMENT}: program {name} by {runner.name}", theirs, ours, source
-        )
+        part = f"{SUPPLEMENT}: program {name} by {runner.name}"
+        compared = compare_sides(part, theirs, ours, source)
+        rows += [replace(row, sides=PRINTED_SIDES) for row in compared]
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
         rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
         sides.append(theirs)

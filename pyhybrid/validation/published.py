@@ -53,7 +53,7 @@ SETTINGS = SamplerSettings(warmup=500, draws=1000, adapt_delta=0.95)
 _RULE = ConvergenceRule(rhat=1.05, ess_per_chain=20, divergent_share=0.1)
 _BLOCKS = 20
 _PREDICTED = 100  # draws of a chain that predictions are made from
-_SIDES, _PRINTED_SIDES = ("published", "ours"), ("printed", "ours")
+_SIDES, PRINTED_SIDES = ("published", "ours"), ("printed", "ours")
 _SCRIPT_DRAWS = 200  # the script takes of order draws x records squared steps
 _SCRIPT_SETTINGS: tuple[dict[str, Any], ...] = (
     {"draw_quantile": 1.0, "scale": 1.0, "shift": 0.0},
@@ -237,7 +237,7 @@ def script_rows(
         part = f"{SUPPLEMENT}: the script{of}, thresh {quantile:g}, c {scale:g}, g {shift:g}"
         for quantity, pair in pairs.items():
             yield compare(
-                part, quantity, *pair, tolerance=ARITHMETIC, to_largest=True, sides=_PRINTED_SIDES
+                part, quantity, *pair, tolerance=ARITHMETIC, to_largest=True, sides=PRINTED_SIDES
             )
 
 

@@ -1,4 +1,5 @@
-// Weighted, censored beta distribution, as printed.                           [C25, supplement 2]
+// Weighted, censored beta distribution, after the printed program             [C25, supplement 2],
+// whose text is not at hand here, so that no golden number of it holds this one.
 //
 //   outcome_i ~ Beta(beta1, beta2),   beta1 = lambda phi,   beta2 = lambda (1 - phi)
 //   phi ~ Beta(1, 1),   lambda ~ Pareto(0.1, 1.5), lambda > 0.1

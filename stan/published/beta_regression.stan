@@ -6,9 +6,9 @@
 //   sigma_beta ~ half-t_3(0, 1)
 //
 // The paper prints no program and no priors for it: lambda's is that of published/beta.stan, beta's
-// that of [V25, supplement 2]. A record's log-likelihood enters times its weight alpha; log_lik is
-// weighted. stan/beta_regression.stan has the same posterior and is faster: rows collapsed,
-// coefficients standardized, L integrated out.
+// that of [V25, supplement 2, earlier version]. A record's log-likelihood enters times its weight
+// alpha; log_lik is weighted. stan/beta_regression.stan has the same posterior and is faster: rows
+// collapsed, coefficients standardized, L integrated out.
 data {
   int<lower=1> n;
   int<lower=1> K;

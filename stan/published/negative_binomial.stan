@@ -1,4 +1,5 @@
-// Weighted negative binomial regression, log link, as printed.                [V25, supplement 2]
+// Weighted negative binomial regression, log link, as printed.
+//                                                     [V25, supplement 2 of the earlier version]
 //
 //   y_i ~ NB(mean exp(mu_i), variance exp(mu_i) + exp(mu_i)^2 / phi),   mu_i = X_i beta
 //   1/phi ~ Cauchy(0, 5), unbounded in the program; phi < 0 has no density

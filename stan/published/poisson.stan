@@ -5,9 +5,9 @@
 //   sigma_beta ~ half-t_3(0, 1)
 //
 // The paper prints no program and no priors for it: these are those of the negative binomial
-// program, [V25, supplement 2]. A record's log-likelihood enters times its weight; equal weights are
-// the scalar form. log_lik is weighted. stan/poisson.stan has the same posterior and is faster: rows
-// collapsed, coefficients standardized, L integrated out.
+// program, [V25, supplement 2, earlier version]. A record's log-likelihood enters times its weight;
+// equal weights are the scalar form. log_lik is weighted. stan/poisson.stan has the same posterior
+// and is faster: rows collapsed, coefficients standardized, L integrated out.
 data {
   int<lower=1> n;
   int<lower=1> K;

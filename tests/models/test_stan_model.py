@@ -171,9 +171,24 @@ def test_a_later_step_reads_the_synthetic_first_column() -> None:
     ("real f(int[] y, vector[,] z)", "real f(array[] int y, array[,] vector z)"),
     ("// int y[n];\nint y[n];", "// int y[n];\narray[n] int y;"),
     ("array[n] int y; vector[n] x;", "array[n] int y; vector[n] x;"),
+    ("\u03a8int y[n];\n\u03a8real x;", "\tarray[n] int y;\n\treal x;"),
 ])  # fmt: skip
 def test_arrays_of_old_stan_are_rewritten(old: str, new: str) -> None:
     assert modern_arrays(old).split() == new.split()
+
+
+@pytest.mark.parametrize("block", ["", "transformed data { int zero; zero = 0; }"])
+def test_a_log_lik_times_weights_is_read_without_them(block: str) -> None:
+    """As the papers print it: one function of weight and record in both blocks."""
+    function = "real wt_lpmf(int y, real rate, real w) { return w * poisson_lpmf(y | rate); }"
+    printed = PROGRAM.replace("weights[i] * poisson_lpmf(y[i] | rate)", "poisson_lpmf(y[i] | rate)")
+    printed = printed.replace("poisson_lpmf(y[i] | rate)", "wt_lpmf(y[i] | rate, weights[i])")
+    printed = printed.replace("parameters {", f"{block}\nparameters {{")
+    bound = _model(f"functions {{ {function} }}\n{printed}").bind(_table())
+    draws = open_session(bound, **RUN).fit(np.linspace(0, 1, 60), label="fit").draws
+    expected = stats.poisson.logpmf(_table()["y"].to_numpy(), draws.flat("rate")[:, None])
+    np.testing.assert_allclose(np.hstack([*bound.log_lik_blocks(draws)]), expected, rtol=1e-9)
+    assert set(draws.variables) == {"rate", "log_lik", "y_rep"}
 
 
 def test_charges_say_what_is_only_known_from_the_user() -> None:
@@ -196,7 +211,7 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     (("weights[i] * poisson", "weights[n + 1 - i] * poisson"), "must multiply each record's"),
     (("rate ~ gamma(2, 1);", "target += weights[1] * gamma_lpdf(rate | 2, 1);"),
      "must multiply each record's"),
-    (("log_lik[i] = ", "log_lik[i] = weights[i] * "), "must not depend on weights"),
+    (("log_lik[i] = ", "log_lik[i] = first * "), "must not depend on weights"),
     (("log_lik[i] = ", "log_lik[i] = 2 * "), "must multiply each record's"),
     (("vector[n] weights;", "vector[n] weights; real other;"), "does not take the data"),
     (("rate ~ gamma(2, 1);", "target += log(-1);"), "must be finite somewhere"),
@@ -209,7 +224,12 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
 ])  # fmt: skip
 def test_programs_that_break_a_demand_are_refused(change: tuple[str, str], message: str) -> None:
     assert change[0] in PROGRAM
-    refuses(message, lambda: _model(PROGRAM.replace(*change)).bind(_table()))
+    text = PROGRAM.replace(*change)
+    if "first" in text:  # a parameter's name that hides the weights
+        text = text.replace(
+            "model {", "transformed parameters { real first = weights[1]; }\nmodel {"
+        )
+    refuses(message, lambda: _model(text).bind(_table()))
 
 
 def test_dropped_constants_are_no_fault() -> None:

@@ -23,6 +23,7 @@ def _verdicts(censor_w: tuple[float, ...], n: int) -> list[str]:
             "setting": "n = 2000", "synthesizer": f"{name} at {epsilon}",
             "quantity": "records at the cap", "n": n, "mean": value,
             "mc_error": deviation / n**0.5, "lowest": value, "highest": value,
+            "q1": value, "median": value, "q3": value,
         }
         for name, values in {**PUBLISHED, "Censor_w": censor_w}.items()
         for epsilon, value, deviation in zip((5, 4, 3), values, DEVIATIONS, strict=True)

@@ -29,7 +29,7 @@ from pyhybrid.studies import (
     summarize,
 )
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page
-from pyhybrid.studies.study import Claim, all_hold, falls
+from pyhybrid.studies.study import Claim, all_hold, falls, nearer
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -209,6 +209,48 @@ def test_verdicts_of_claims() -> None:
     assert lines["verdict"].tolist() == [
         "no evidence", "agrees", "differs, unexplained", "no evidence", "no evidence"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("synthesizer", "quantity", "verdict"),
+    [("data", "q15 upper", "no evidence"), ("LW", "q15 upper", "no evidence"),
+     ("CW", "q15 upper", "agrees"), ("LW", "q15 less the data's", "agrees")],
+)  # fmt: skip
+def test_what_tells_of_the_papers_data_is_no_evidence(
+    synthesizer: str, quantity: str, verdict: str
+) -> None:
+    values = np.random.default_rng(1).normal(3, 0.1, 20)
+    rows = pd.DataFrame(
+        {"setting": "a", "replicate": range(20), "synthesizer": synthesizer, "quantity": quantity,
+         "value": values}
+    )  # fmt: skip
+    lines = [
+        Published(setting="a", synthesizer=name, quantity=what, shown="3", low=3, high=3,
+                  one_database=True)
+        for name, what in ((synthesizer, quantity), ("LW", "q15 less the data's"))
+    ]  # fmt: skip
+    study = _study("a", published=tuple(lines), notes={"LW": "so"})
+    first = reproduce(study, summarize(rows)).iloc[0]
+    assert (first["verdict"], first["why"] == "so") == (verdict, synthesizer == "LW")
+
+
+@pytest.mark.parametrize("to_data", [True, False])
+def test_synthesizers_on_the_same_databases_are_compared_on_each(to_data: bool) -> None:
+    """What databases have in common hides a difference of means, and not that on each."""
+    rng, n = np.random.default_rng(1), 20
+    common = rng.normal(100, 5, n)
+    off = {"data": 0.0, "A": -0.1, "B": -0.2} if to_data else {"A": 0.0, "B": 0.1}
+    parts = [
+        pd.DataFrame({"setting": "a", "replicate": range(n), "synthesizer": name, "quantity": "q",
+                      "value": common + apart + 0.01 * rng.normal(size=n)})
+        for name, apart in off.items()
+    ]  # fmt: skip
+    for compared, holds in (({}, None), ({"q": [("A", "B"), ("A", "C")]}, True)):
+        summary = summarize(pd.concat(parts), compared)
+        assert nearer(summary, "a", "A", ["B"], "q", to_data=to_data)[1] is holds
+    pair = summary[summary["synthesizer"] == "difference"]
+    assert pair["quantity"].tolist() == ["q, A less B"]
+    assert pair["mean"].iloc[0] == pytest.approx(-0.1, abs=0.02)
 
 
 def _row(mean: float, error: float) -> pd.Series:

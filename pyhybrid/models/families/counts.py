@@ -75,7 +75,7 @@ class Poisson(CountModel):
 
     References
     ----------
-    [S22] sec. 4.4; prior of [V25] supplement 2.
+    [S22] sec. 4.4; prior of [V25] supplement 2, earlier version.
     """
 
     grid_axes: ClassVar[tuple[Axis, ...]] = (
@@ -103,7 +103,7 @@ class NegativeBinomial(CountModel):
 
     References
     ----------
-    [V25] supplement 2.
+    [V25] supplement 2, earlier version.
     """
 
     grid_axes: ClassVar[tuple[Axis, ...]] = (

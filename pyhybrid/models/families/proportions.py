@@ -164,7 +164,7 @@ class BetaRegression(LinearModel, ProportionModel):
 
     References
     ----------
-    [C25] sec. 5 and supplement 2; prior of beta from [V25] supplement 2.
+    [C25] sec. 5 and supplement 2; prior of beta from [V25] supplement 2, earlier version.
     """
 
     program_name: ClassVar[str] = "beta_regression"
