@@ -210,5 +210,16 @@ def test_the_citation_is_of_the_format_and_names_who_pyproject_names() -> None:
     assert [author["name"] for author in citation["authors"]] == [named[1]]
     sources = (ROOT / "docs" / "pages" / "sources.md").read_text()
     for paper in citation["references"]:
-        assert {"type", "title", "authors"} <= set(paper)
+        assert {"type", "title", "authors", "year"} <= set(paper)
         assert paper["title"] in " ".join(sources.split())
+
+
+@pytest.mark.parametrize(
+    "file", ["docs/pages/sources.md", "CITATION.cff", "DESCRIPTION", "inst/CITATION"]
+)
+def test_every_paper_is_named_wherever_papers_are(file: str) -> None:
+    """[S22], [H22], [V25], [C25], [J22] and [JC], by what finds them."""
+    text = " ".join((ROOT / file).read_text().split())
+    for found_by in ("21-0936", "smab013", "2006.01230", "ss.202022.0162", "2021.1909597"):
+        assert found_by in text, found_by
+    assert "short course" in text.lower()

@@ -27,7 +27,8 @@ def radius_risk(
     """Share of records outside the closed ball around each record's value (count risk IR_i).
 
     O(n log n); |y_j - y_i| <= r_i is decided in floating point exactly as a double loop would
-    [H22] sec. 2; [V25] alg. 3.
+    [H22] sec. 2; [V25] alg. 3. Of categories coded by integers, an absolute radius of 0.5 counts
+    those in another category: uniqueness of the record's own, or its isolation within `pattern`.
 
     Parameters
     ----------

@@ -48,9 +48,13 @@ _SUBGROUPS = {"low": draw.COLORS[2], "medium": draw.COLORS[4], "high": draw.COLO
 
 
 def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
-    """Return the figure as PNG without metadata: equal figures give equal bytes."""
+    """Return the figure as PNG with its titles and labels as description, and no other metadata:
+    equal figures give equal bytes."""
+    labels = [(ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel()) for ax in figure.axes]
+    words = dict.fromkeys(word for of_panel in labels for word in of_panel if word)
+    said = {"Software": None, "Description": "; ".join(words) or None}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
+    figure.savefig(buffer, format="png", dpi=dpi, metadata=said)
     return buffer.getvalue()
 
 

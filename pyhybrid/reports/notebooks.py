@@ -6,9 +6,13 @@ import hashlib
 import json
 import os
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from pyhybrid.core.checks import check_choice
 from pyhybrid.core.errors import InvalidInput, PyhybridError
@@ -72,6 +76,11 @@ def render_notebook(
         except failures as error:
             why = f"{error.ename}: {error.evalue}" if isinstance(error, failures[0]) else error
             raise NotebookFailed(f"{source.name}: {why}") from None
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            if png := output.get("data", {}).get("image/png"):
+                words = Image.open(BytesIO(b64decode(png))).info.get("Description", source.stem)
+                output.metadata["image/png"] = {"alt": words}
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
     body, _ = exporter.from_notebook_node(notebook)

@@ -68,8 +68,8 @@ class StudyResult:
         """Means over databases with Monte Carlo standard errors; see `summarize`."""
         from pyhybrid.studies import STUDIES
 
-        known = STUDIES.get(self.study)
-        return summarize(self.rows, known and known.compared)
+        compared = STUDIES[self.study].compared if self.study in STUDIES else None
+        return summarize(self.rows, compared)
 
 
 @dataclass(frozen=True, kw_only=True)

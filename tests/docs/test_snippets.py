@@ -80,6 +80,21 @@ def test_a_page_runs_from_top_to_bottom(path: Path, run: Run) -> None:
         run_page(with_table(path), _runner(run))
 
 
+@pytest.mark.samples
+def test_the_tables_of_the_first_pages_run() -> None:
+    """Their right columns, line after line, with what README's first snippet makes."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    tables = readme, (ROOT / "docs" / "pages" / "index.md").read_text("utf-8")
+    lines = [re.findall(r"^\| .* \| `([^`]+)`", text, re.MULTILINE) for text in tables]
+    assert [len(of_page) for of_page in lines] == [7, 3]
+    names = run_page(snippets_of(readme, "README.md")[1:2], _runner(None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for line in [*lines[0], *lines[1]]:
+            exec(line, names)
+    assert names["weighted"].bounds.overall < names["session"].unweighted().bounds.overall
+
+
 def test_what_is_not_run_is_counted() -> None:
     reasons = {
         name_of(path): len([s for s in snippets_of(path.read_text("utf-8"), "") if s.not_run])

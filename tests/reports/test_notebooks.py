@@ -56,7 +56,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_the_quick_start_runs_and_needs_nothing_else(page: Path) -> None:
     text = page.read_text("utf-8")
-    assert text.count('<img alt="') + text.count("<img src=") >= 3
+    described = re.findall(r'<img alt="([^"]+)"', text)
+    assert "by-record Lipschitz bound (nats); record weight α" in described
+    assert not any("No description" in words for words in described)
     sources = re.findall(r"<(?:img|script|link|iframe)[^>]+(?:src|href)=\"([^\"]{0,40})", text)
     assert sources
     assert all(source.startswith("data:") for source in sources)
