@@ -72,20 +72,21 @@ def with_large_weights(program: StanProgram) -> StanProgram:
     return StanProgram(name=program.name, text=_WEIGHTS.sub(r"<lower=0>\1", program.text))
 
 
-def of_unit_weights(program: StanProgram) -> StanProgram:
-    """The program whose generated quantities read 1 for each of its weights: a log_lik times
-    weights, as the papers print it, is then the log-likelihood."""
+def user_program(name: str, text: str) -> StanProgram:
+    """A user's text with arrays of today, whose generated quantities read 1 for each of `weights`:
+    a log_lik times weights, as the papers print it, is then the log-likelihood."""
+    program = StanProgram(name=name, text=modern_arrays(text))
     if not re.search(r"\bweights\b", block_text(program, r"generated\s+quantities")):
         return program
     head, generated, rest = re.split(r"(\bgenerated\s+quantities\s*\{)", program.text, maxsplit=1)
     unit = "vector[size(weights)] pyhybrid_unit = rep_vector(1, size(weights));"
-    named = re.split(r"(\btransformed\s+data\s*\{)", head, maxsplit=1)
-    if len(named) == 1:  # no such block: it comes before the parameters
-        named = re.split(r"(?=\bparameters\s*\{)", head, maxsplit=1)
-        named.insert(1, "transformed data {")
+    blocks = re.split(r"(\btransformed\s+data\s*\{)", head, maxsplit=1)
+    if len(blocks) == 1:  # no such block: it comes before the parameters
+        blocks = re.split(r"(?=\bparameters\s*\{)", head, maxsplit=1)
+        blocks.insert(1, "transformed data {")
         unit += " }\n"
-    text = "".join([*named[:2], unit, *named[2:], generated])
-    return StanProgram(name=program.name, text=text + re.sub(r"\bweights\b", "pyhybrid_unit", rest))
+    rest = re.sub(r"\bweights\b", "pyhybrid_unit", rest)
+    return StanProgram(name=name, text="".join([*blocks[:2], unit, *blocks[2:], generated, rest]))
 
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)

@@ -21,13 +21,7 @@ from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
-from pyhybrid.engines.programs import (
-    block_text,
-    declared_names,
-    modern_arrays,
-    of_unit_weights,
-    parameter_names,
-)
+from pyhybrid.engines.programs import block_text, declared_names, parameter_names, user_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import check_decimals, in_form_of
@@ -128,15 +122,13 @@ class StanModel:
 
     @cached_property
     def source(self) -> StanProgram:
-        """The program, of a file or a text, with arrays as current Stan declares them, and weights
-        of 1 in generated quantities."""
+        """The program, of a file or a text, as `user_program` makes it."""
         text = os.fspath(self.program)
         if "{" in text:
-            return of_unit_weights(StanProgram(name="user_program", text=modern_arrays(text)))
+            return user_program("user_program", text)
         path = Path(text)
         try:
-            text = modern_arrays(path.read_text("utf-8"))
-            return of_unit_weights(StanProgram(name=path.stem, text=text))
+            return user_program(path.stem, path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise InvalidInput(f"program must be a readable Stan file: {text}: {reason}") from None

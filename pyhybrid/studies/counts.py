@@ -509,8 +509,7 @@ STUDY_D = Study(
             text=_COMES_BACK,
             check=_mean_comes_back,
             threshold=NEARER,
-            by="ours",
-            note="[V25] states it of study C",
+            by="ours", note="[V25] states it of study C",
             experiment="on the visits zeros are likely, so that their weights gain "
             "most (0.3 to 0.8), and the mean of CW, too low before, falls. "
             "On another sample it falls from 1.1 to 0.7 with the zeros' weights alone raised; with "

@@ -328,7 +328,7 @@ STUDY_I = Study(
     measure=measure_i,
     quick=Size(replicates=30),
     paper=Size(replicates=200),
-    compared={_ERROR: [(_MANY, _FEW), *product(_MASKS, _COMPARATORS)]},
+    compared={_ERROR: [(_MANY, _FEW), *product(_MASKS, [*_COMPARATORS, _WEIGHTS])]},
     claims=(
         *(
             Claim(text=f"coefficients are nearer to the truth than with {name} at comparable risk",

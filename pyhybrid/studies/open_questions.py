@@ -31,12 +31,7 @@ from pyhybrid.mechanisms import (
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import Beta, NegativeBinomial, Poisson
 from pyhybrid.studies.comparing.comparison import DATA
-from pyhybrid.studies.strict import (
-    OF_CENSOR_W,
-    beta_database,
-    histogram_draws,
-    strict_mechanisms,
-)
+from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
 from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
@@ -120,7 +115,6 @@ STUDY_K = Study(
     measure=measure_k,
     quick=Size(replicates=3, options={"warmup": 400, "draws": 500}),
     paper=Size(replicates=20, options={"warmup": 500}),
-    notes=OF_CENSOR_W,
     compared={MAX_ECDF: [*product([_COUNT], _OVER), *product([SCORES], _BESIDE)]},
     claims=(
         *(

@@ -39,6 +39,7 @@ from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.study import (
     FEWEST,
     LESS,
+    NOTES,
     Claim,
     Measured,
     Published,
@@ -308,9 +309,9 @@ def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     for number in study.published:
         if (number.setting == study.data_setting) == real:
             quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
-            ours, threshold, holds = _beside(number, summary)
+            ours, limit, holds = _beside(number, summary)
             holds = None if _is_raw(number, study) else holds
-            lines.append(_line(study, number, quantity, number.shown, ours, threshold, holds))
+            lines.append(_line(study, number, quantity, number.shown, ours, limit, holds))
     for claim in study.claims:
         if real:  # what was tried, and noted, is of simulated records
             claim = replace(claim, note="", experiment="")
@@ -342,8 +343,7 @@ def _line(
     agrees, tried, unexplained, no_evidence = VERDICTS
     verdict = agrees if holds else tried if of.experiment else unexplained
     verdict = no_evidence if holds is None else verdict
-    words = f"{quantity} {ours}"
-    notes = [note for name, note in study.notes.items() if re.search(rf"\b{name}\b", words)]
+    notes = (NOTES[name] for name in NOTES if re.search(rf"\b{name}\b", f"{quantity} {ours}"))
     why = "; ".join(filter(None, (of.note, *notes, of.experiment)))
     return study.name, quantity, published, ours, threshold, verdict, why
 

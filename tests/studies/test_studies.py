@@ -29,7 +29,7 @@ from pyhybrid.studies import (
     summarize,
 )
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page
-from pyhybrid.studies.study import Claim, all_hold, falls, nearer
+from pyhybrid.studies.study import NOTES, Claim, all_hold, falls, nearer
 from tests.refusals import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -213,8 +213,8 @@ def test_verdicts_of_claims() -> None:
 
 @pytest.mark.parametrize(
     ("synthesizer", "quantity", "verdict"),
-    [("data", "q15 upper", "no evidence"), ("LW", "q15 upper", "no evidence"),
-     ("CW", "q15 upper", "agrees"), ("LW", "q15 less the data's", "agrees")],
+    [("data", "q15 upper", "no evidence"), ("Censor_w", "q15 upper", "no evidence"),
+     ("CW", "q15 upper", "agrees"), ("Censor_w", "q15 less the data's", "agrees")],
 )  # fmt: skip
 def test_what_tells_of_the_papers_data_is_no_evidence(
     synthesizer: str, quantity: str, verdict: str
@@ -227,11 +227,11 @@ def test_what_tells_of_the_papers_data_is_no_evidence(
     lines = [
         Published(setting="a", synthesizer=name, quantity=what, shown="3", low=3, high=3,
                   one_database=True)
-        for name, what in ((synthesizer, quantity), ("LW", "q15 less the data's"))
+        for name, what in ((synthesizer, quantity), ("Censor_w", "q15 less the data's"))
     ]  # fmt: skip
-    study = _study("a", published=tuple(lines), notes={"LW": "so"})
+    study = _study("a", published=tuple(lines))
     first = reproduce(study, summarize(rows)).iloc[0]
-    assert (first["verdict"], first["why"] == "so") == (verdict, synthesizer == "LW")
+    assert (first["verdict"], first["why"]) == (verdict, NOTES.get(synthesizer, ""))
 
 
 @pytest.mark.parametrize("to_data", [True, False])
