@@ -36,6 +36,12 @@ from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
 from pyhybrid.studies.comparing.comparison import DATA
+from pyhybrid.studies.counts import STUDY_A, STUDY_B, STUDY_C, STUDY_D
+from pyhybrid.studies.income import STUDY_E
+from pyhybrid.studies.masked import STUDY_I
+from pyhybrid.studies.open_questions import STUDY_K, STUDY_L
+from pyhybrid.studies.registry import STUDY_J
+from pyhybrid.studies.strict import STUDY_F, STUDY_G, STUDY_H
 from pyhybrid.studies.study import (
     FEWEST,
     LESS,
@@ -50,6 +56,13 @@ from pyhybrid.studies.study import (
 )
 
 _COLUMNS = ["setting", "replicate", *Measured._fields]
+_ALL = (
+    STUDY_A, STUDY_B, STUDY_C, STUDY_D, STUDY_E, STUDY_F, STUDY_G, STUDY_H, STUDY_I, STUDY_J,
+    STUDY_K, STUDY_L,
+)  # fmt: skip
+STUDIES = {study.name: study for study in _ALL}
+"""Studies by name."""
+
 VERDICTS = ("agrees", "differs, with experiment", "differs, unexplained", "no evidence")
 
 
@@ -67,8 +80,6 @@ class StudyResult:
     @property
     def summary(self) -> pd.DataFrame:
         """Means over databases with Monte Carlo standard errors; see `summarize`."""
-        from pyhybrid.studies import STUDIES
-
         compared = STUDIES[self.study].compared if self.study in STUDIES else None
         return summarize(self.rows, compared)
 
