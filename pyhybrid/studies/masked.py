@@ -51,6 +51,7 @@ from pyhybrid.studies.study import (
     mean_of,
     means_of,
     nearer,
+    row_of,
 )
 
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
@@ -294,8 +295,9 @@ def _more_sets(summary: pd.DataFrame) -> Found:
 def _weights_beside_masks(summary: pd.DataFrame) -> Found:
     named = means_of(summary, _SETTING, (_STRONGEST, _WEIGHTS), _NAMED)
     shown, holds = nearer(summary, _SETTING, _STRONGEST, [_WEIGHTS], _ERROR)
-    epsilon = mean_of(summary, _SETTING, _WEIGHTS, "epsilon of a set")
-    shown = f"{shown}; named {listed(named, '.4f')}; epsilon of a set {epsilon:.0f}"
+    epsilon = row_of(summary, _SETTING, _WEIGHTS, "epsilon of a set")
+    shown += f"; named {listed(named, '.4f')}; epsilon of a set {epsilon['mean']:.0f}"
+    shown += f"; {epsilon['n']:.0f} databases"
     return shown, holds and named[_WEIGHTS] < named[_STRONGEST]
 
 
@@ -328,7 +330,7 @@ STUDY_I = Study(
     measure=measure_i,
     quick=Size(replicates=30),
     paper=Size(replicates=200),
-    compared={_ERROR: [(_MANY, _FEW), *product(_MASKS, [*_COMPARATORS, _WEIGHTS])]},
+    compared={_ERROR: [(_MANY, _FEW), (_STRONGEST, _WEIGHTS), *product(_MASKS, _COMPARATORS)]},
     claims=(
         *(
             Claim(text=f"coefficients are nearer to the truth than with {name} at comparable risk",
