@@ -151,6 +151,7 @@ not_converged <- function(fit, program) {
     "the fit did not converge: R-hat ", short(found$rhat), " (1.01 at most), effective draws ",
     short(floor(min(found$ess_bulk, found$ess_tail))), " (", 100 * size[1], " at least), divergences ",
     found$divergences, " (", floor(0.001 * prod(size[1:2])), " at most). Give more iter_warmup and ",
-    "iter_sampling, an adapt_delta nearer to 1, or on_not_converged = \"warn\" to release anyway", remedy_if_published(program)
+    "iter_sampling, an adapt_delta nearer to 1, or on_not_converged = \"warn\" to release anyway",
+    remedy_if_published(program)
   )
 }

@@ -76,17 +76,15 @@ def user_program(name: str, text: str) -> StanProgram:
     """A user's text with arrays of today, whose generated quantities read 1 for each of `weights`:
     a log_lik times weights, as the papers print it, is then the log-likelihood."""
     program = StanProgram(name=name, text=modern_arrays(text))
-    if not re.search(r"\bweights\b", block_text(program, r"generated\s+quantities")):
+    reads = r"(.*\bgenerated\s+quantities\s*\{)(.*\bweights\b.*)"
+    if (found := re.fullmatch(reads, program.text, re.DOTALL)) is None:
         return program
-    head, generated, rest = re.split(r"(\bgenerated\s+quantities\s*\{)", program.text, maxsplit=1)
+    head, rest = found.groups()
     unit = "vector[size(weights)] pyhybrid_unit = rep_vector(1, size(weights));"
-    blocks = re.split(r"(\btransformed\s+data\s*\{)", head, maxsplit=1)
-    if len(blocks) == 1:  # no such block: it comes before the parameters
-        blocks = re.split(r"(?=\bparameters\s*\{)", head, maxsplit=1)
-        blocks.insert(1, "transformed data {")
-        unit += " }\n"
-    rest = re.sub(r"\bweights\b", "pyhybrid_unit", rest)
-    return StanProgram(name=name, text="".join([*blocks[:2], unit, *blocks[2:], generated, rest]))
+    head, there = re.subn(r"(\btransformed\s+data\s*\{)", rf"\1 {unit}", head, count=1)
+    if not there:
+        head = re.sub(r"(?=\bparameters\s*\{)", f"transformed data {{ {unit} }}\n", head, count=1)
+    return StanProgram(name=name, text=head + re.sub(r"\bweights\b", "pyhybrid_unit", rest))
 
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)

@@ -87,6 +87,7 @@ def test_a_program_and_a_script_are_compared_number_by_number(
     program.write_text(old.replace("array[n] int<lower=0> y;", "int<lower=0> y[n];"))
     found = validation.validate_supplement(script, program, engine="embedded", settings=QUICK)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
+    assert {row.sides for row in found.rows} == {("printed", "ours")}
     parts = {row.part.partition(",")[0] for row in found.rows}
     assert parts == {
         "supplement: the script",
