@@ -73,18 +73,17 @@ def with_large_weights(program: StanProgram) -> StanProgram:
 
 
 def user_program(name: str, text: str) -> StanProgram:
-    """A user's text with arrays of today, whose generated quantities read 1 for each of `weights`:
-    a log_lik times weights, as the papers print it, is then the log-likelihood."""
-    program = StanProgram(name=name, text=modern_arrays(text))
-    reads = r"(.*\bgenerated\s+quantities\s*\{)(.*\bweights\b.*)"
-    if (found := re.fullmatch(reads, program.text, re.DOTALL)) is None:
-        return program
-    head, rest = found.groups()
+    """A user's text with arrays of today, and weights of 1 in generated quantities: a log_lik times
+    weights, as the papers print it, is then the log-likelihood."""
+    text = modern_arrays(text)
+    found = re.fullmatch(r"(.*\bgenerated\s+quantities\s*\{)(.*\bweights\b.*)", text, re.DOTALL)
+    if found is None:
+        return StanProgram(name=name, text=text)
     unit = "vector[size(weights)] pyhybrid_unit = rep_vector(1, size(weights));"
-    head, there = re.subn(r"(\btransformed\s+data\s*\{)", rf"\1 {unit}", head, count=1)
-    if not there:
-        head = re.sub(r"(?=\bparameters\s*\{)", f"transformed data {{ {unit} }}\n", head, count=1)
-    return StanProgram(name=name, text=head + re.sub(r"\bweights\b", "pyhybrid_unit", rest))
+    head, there = re.subn(r"(\btransformed\s+data\s*\{)", rf"\1 {unit}", found[1], count=1)
+    block = "" if there else f"transformed data {{ {unit} }}\n"
+    head = re.sub(r"(?=\bparameters\s*\{)", block, head, count=1)
+    return StanProgram(name=name, text=head + re.sub(r"\bweights\b", "pyhybrid_unit", found[2]))
 
 
 _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)
