@@ -21,13 +21,18 @@ import pandas as pd
 from scipy.special import gammaln, pdtr
 
 from pyhybrid.core.checks import BoolArray, FloatArray, IntArray
+from pyhybrid.core.dates import date_format, read_dates
 from pyhybrid.models.formula.values import is_number
 
 _LOG_CHANCE = math.log(1e-6)  # a relation that chance would show less often than this
 _SAMPLE, _CELLS = 2000, 4_000_000
+_FIRST_DATE = 100_000  # of months and days that are written as whole numbers, below it
 _FEWEST = 10  # rows that anything can be said of
 _WORDS = 4.0  # in a text that is free
 _DISTINCT, _BY_CHANCE = 0.95, 0.05  # of values, in an identifier that two rows may share
+_SHARED, _MOST = 3, 0.5  # rows that share an identifier at most, in so many of all
+_AMOUNT = r"[^\w.,]*(?!0\d)(?:\d+|\d{1,3}(?:[.,'’_\s]\d{3})+)(?:[.,]\d+)?[^\w.,]*"
+_PERSONS = "it may identify persons with several rows each, which only a unit protects"
 _MOST_CODES = 50
 _NAMED = re.compile(
     r"(^|[_\W])(sur|first|last|given|family|full|middle|maiden|user)?_?names?($|[_\W])|e_?mail|"
@@ -70,9 +75,14 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
         name = str(table.columns[place])
         if (reason := _reason(name, table.iloc[:, place], rows, truths)) is not None:
             reasons[name] = reason
+    for name in repeated_identifiers(table.iloc[:, others]):
+        reasons[name] = _PERSONS
     free = [place for place in others if str(table.columns[place]) not in reasons]
+    measured = (_measured(table.iloc[rows, place]) if truths else None for place in free)
+    held = {str(table.columns[place]): x
+            for place, x in zip(free, measured, strict=True) if x is not None}  # fmt: skip
     for name, truth in truths.items():
-        for last, reason in _of_several(name, truth[rows], table.iloc[rows, free]).items():
+        for last, reason in _of_several(name, truth[rows], held).items():
             reasons.setdefault(last, reason)
     for level in range(table.index.nlevels):
         labels = table.index.get_level_values(level)
@@ -181,22 +191,35 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
         return None
     if _IDENTIFIED.search(name) and np.unique(numbers).size > 0.1 * numbers.size:
         return "its name suggests an identifier"
-    if not _nearly_distinct(numbers):
-        return None
-    numbers = column.dropna().to_numpy(dtype=np.float64)
-    if not _nearly_distinct(numbers) or numbers.size < _FEWEST:
-        return None
-    digits = np.floor(np.log10(np.maximum(np.abs(numbers), 1)))
-    long_numbers = digits.min() == digits.max() >= 5
-    # By chance about n^2 / 2R of n numbers within a range R are like one before.
-    again, by_chance = numbers.size - np.unique(numbers).size, numbers.size**2 / 2
-    if long_numbers or pdtr(again, by_chance / (np.ptp(numbers) + 1)) < _BY_CHANCE:
-        return "it looks like an identifier: hardly two rows share a number"
+    if _shared_by_few(numbers):
+        return _numbered(name, column.dropna())
     return None
 
 
-def _nearly_distinct(values: Any) -> bool:
-    return bool(np.unique(values).size >= _DISTINCT * len(values))
+def _numbered(name: str, column: pd.Series) -> str | None:
+    """Why whole numbers may be an identifier: long ones, or fewer that two rows share than by
+    chance, which is about n^2 / 2R pairs of n numbers within a range R."""
+    numbers = column.to_numpy(dtype=np.float64)
+    if numbers.size < _FEWEST or (numbers % 1 != 0).any() or not _shared_by_few(numbers):
+        return None
+    digits = np.floor(np.log10(np.maximum(np.abs(numbers), 1)))
+    long_numbers = digits.min() == digits.max() >= 5
+    rows = np.unique(numbers, return_counts=True)[1]
+    pairs = pdtr((rows * (rows - 1) / 2).sum(), numbers.size**2 / 2 / (np.ptp(numbers) + 1))
+    if rows.size >= _DISTINCT * numbers.size:
+        if long_numbers or pairs < _BY_CHANCE:
+            return "it looks like an identifier: hardly two rows share a number"
+        return None
+    likely = pairs < math.exp(_LOG_CHANCE) or (long_numbers and (numbers % 10 == 0).mean() < _MOST)
+    if not likely or _TIME.search(name) or date_format(column) is not None:
+        return None
+    return "it may be an identifier: few rows share most of its numbers"
+
+
+def _shared_by_few(values: Any) -> bool:
+    """Whether half of the rows or more have a value of at most 3 rows."""
+    codes = pd.factorize(values)[0]
+    return bool((np.bincount(codes)[codes] <= _SHARED).mean() >= _MOST)
 
 
 def _texts(column: pd.Series) -> pd.Series:
@@ -217,7 +240,8 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         return "its name suggests an identifier"
     if texts.str.contains("@", regex=False).mean() > 0.5:
         return "it looks like e-mail addresses"
-    if n_distinct >= _DISTINCT * len(texts) and _nearly_distinct(_texts(column)):
+    every = _texts(column) if _shared_by_few(texts) else texts[:0]
+    if len(every) and every.nunique() >= _DISTINCT * len(every):
         return "it looks like an identifier or a name: hardly two rows share a text"
     if (texts.str.count(r"\s+") + 1).mean() >= _WORDS:
         return "it looks like free text"
@@ -225,6 +249,13 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
         seldom = texts.map(texts.value_counts()) <= 3
         if seldom.mean() > 0.3:
             return "it looks like names: many texts that few rows share"
+    if not len(every) or date_format(every) is not None:
+        return None
+    amounts = every[every.str.fullmatch(_AMOUNT)]
+    if len(amounts) >= _MOST * len(every) and not every.str.match(r"0\d").any():
+        return _numbered(name, pd.Series(_measured(amounts)))
+    if texts.str.contains(r"\d").mean() >= _MOST and _shared_by_few(every):
+        return "it may be an identifier: few rows share most of its texts"
     return None
 
 
@@ -232,23 +263,54 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
 
 
 def _truth(column: pd.Series) -> FloatArray:
-    """The true values of a synthesized column; numbers that are held as objects are numbers."""
-    if not pd.api.types.is_numeric_dtype(column.dtype):
-        try:
-            numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(np.float64)
-        except OverflowError:  # whole numbers beyond any float are texts
-            numbers = np.full(len(column), np.nan)
-        if np.isfinite(numbers).sum() == column.notna().sum():
-            return numbers
-    return _numbers(_hashable(column))
+    """The true values of a synthesized column, or codes of them."""
+    numbers = _measured(column)
+    return _numbers(_hashable(column)) if numbers is None else numbers
+
+
+def _measured(column: pd.Series) -> FloatArray | None:
+    """Numbers, also of objects and of texts with separators; days of dates; None of all else."""
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype):
+        return None
+    numbers = column.to_numpy(np.float64, na_value=np.nan) if is_number(column) else None
+    if numbers is not None and not (numbers > _FIRST_DATE).any():
+        return numbers
+    if (form := date_format(column)) is not None:
+        times = read_dates(column, form if "%" in form else None).to_numpy(dtype="M8[us]")
+        return np.where(np.isnat(times), np.nan, times.astype(np.float64) / 86_400e6)
+    if numbers is not None:
+        return numbers
+    cells = column.astype(object)
+    if (texts := cells.dropna()).map(type).eq(str).all():
+        if not texts.str.fullmatch(_AMOUNT).all():
+            return None
+        last = texts.str.extract(r"([.,])(?!\d{3}\D*$)\d+\D*$")[0].dropna()
+        point = "" if last.empty else last.iloc[0]  # else separators of thousands
+        plain = texts.str.replace(rf"[^\d{point}-]", "", regex=True)
+        cells = plain.str.replace(",", ".").reindex(column.index)
+    try:
+        read: FloatArray = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
+    except (OverflowError, TypeError):  # whole numbers beyond any float are texts
+        return None
+    return read if np.isfinite(read).sum() == column.notna().sum() else None
+
+
+def _of_several(name: str, truth: FloatArray, columns: Mapping[str, FloatArray]) -> dict[str, str]:
+    """A reason for the last of the fewest numbers or dates whose sum or product, each with a
+    coefficient or a power, gives the outcome to 1 % of its range in nine of ten rows; then for that
+    of those that do so without it, until none do."""
+    held, reasons = dict(columns), dict[str, str]()
+    while parts := _giving(truth, held):
+        with_ = f"together with {', '.join(map(repr, parts[:-1]))} " if parts[1:] else ""
+        reasons[parts[-1]] = f"{with_}it gives the values of {name!r}, which is synthesized"
+        del held[parts[-1]]
+    return reasons
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str, str]:
-    """A reason for the last of the fewest numbers whose sum or product, each with a coefficient or
-    a power, gives the outcome to 1 % of its range in nine of ten rows."""
-    held = {str(n): column.to_numpy(np.float64, na_value=np.nan) for n, column in sample.items()
-            if is_number(column) and not pd.api.types.is_complex_dtype(column.dtype)}  # fmt: skip
+def _giving(truth: FloatArray, held: Mapping[str, FloatArray]) -> list[str]:
+    """The fewest columns that give the truth together, none if they do not."""
     for of in (np.positive, np.log):
         y, logs = of(truth), {other: of(x) for other, x in held.items()}
         rows = np.isfinite(y)
@@ -260,10 +322,8 @@ def _of_several(name: str, truth: FloatArray, sample: pd.DataFrame) -> dict[str,
         for one in [*near]:
             rest = {other: x for other, x in near.items() if other != one}
             near = rest if _give(rest, y, rows) else near
-        *parts, last = near
-        with_ = f"together with {', '.join(map(repr, parts))} " if parts else ""
-        return {last: f"{with_}it gives the values of {name!r}, which is synthesized"}
-    return {}
+        return [*near]
+    return []
 
 
 def _give(columns: Mapping[str, FloatArray], y: FloatArray, rows: BoolArray) -> bool:

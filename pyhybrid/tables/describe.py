@@ -10,6 +10,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
+import re
+import unicodedata
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,14 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import BoolArray, FloatArray
 from pyhybrid.core.dates import MOST_DATES
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.fitting.disclosive_columns import (
-    exposed_columns,
-    names_persons,
-    repeated_identifiers,
-)
+from pyhybrid.fitting.disclosive_columns import exposed_columns, names_persons
 from pyhybrid.models.columns.form import Kind, places_of_levels
 from pyhybrid.models.columns.kinds import (
     Amounts,
@@ -54,29 +53,55 @@ _PARTS_OF_DATES, _HALF = 50, 0.5
 _PART_OF_A_DATE = r"\d{4}([-/.]\d\d?)?|\d\d?[/.]\d{4}"
 _OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out, unless the kind is Dates"
 _UNTOLD = "dates whose format they do not tell: declare it, format= of the kind Dates"
-_IDENTIFIES = "it may be an identifier: nearly all values differ"
-_PERSONS = "it may identify persons with several rows each: declare them as the unit"
+_TOTAL = re.compile(r"(grand |sub)?(total|sum|source|note|summe|gesamt|insgesamt|quelle)s?\b", re.I)
 _ROWS = 20_000  # that are looked at
 _MOST_NUMBERS, _MOST_LEVELS = 60, 30
 _CHANCE = 10  # records that would break a relation by chance
 _GROUP = 5  # records of a group, on average
 _ROUNDED = 1e-6
+_ROWS_OF_SUMS = 300
 
 
 def to_decide(df: pd.DataFrame) -> dict[str, str]:
-    """What a reader is told of columns: `undecided`, identifiers of persons, and columns that have
-    the values of another one before them."""
+    """What a reader is told of columns: `undecided`, columns that have the values of another one
+    before them, and levels that are rare or look alike."""
     reasons, known = undecided(df), dict[bytes, str]()
-    for name in repeated_identifiers(df):
-        reasons[name] = "; ".join(filter(None, [_PERSONS, reasons.get(name)]))
     for column, values in df.items():
         with contextlib.suppress(TypeError):  # lists, which have no hash
-            if _nearly_distinct(values):
-                reasons.setdefault(str(column), _IDENTIFIES)
             hashed = pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes()
             if known.setdefault(hashed, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[hashed]}")
+            if str(column) not in reasons and (remark := _of_levels(values)):
+                reasons[str(column)] = remark
     return reasons
+
+
+def _of_levels(column: pd.Series) -> str | None:
+    """What is odd of texts as levels."""
+    if is_number(column) or dates_kind(column) is not None:
+        return None
+    records = column.value_counts()
+    rare = records[records < _RARE]
+    if len(records) > _RARE and rare.sum() >= _HALF * records.sum():
+        return f"{len(rare):,} of {len(records):,} levels have fewer than 10 records"
+    alike = {" ".join(unicodedata.normalize("NFKC", str(level)).split()).casefold()
+             for level in records.index}  # fmt: skip
+    return "some levels differ by blanks or capitals alone" if len(alike) < len(records) else None
+
+
+def no_records(df: pd.DataFrame) -> str | None:
+    """What the last rows seem to be: notes, with nothing but a first cell, or totals."""
+    first, notes = df.iloc[:, 0], df.iloc[:, 1:].isna().all(axis=1).to_numpy()
+    after = int((~notes[::-1]).argmax())
+    rest, last = df.iloc[: len(df) - after - 1], df.iloc[[-1 - after]]
+    numbers = [name for name in df if is_number(df[name]) and (rest[name] > 0).sum() > 2]
+    sums = [math.isclose(last[name].iloc[0], rest[name].sum()) for name in numbers]
+    label = first.iloc[-1 - after]
+    total = _TOTAL.match(str(label)) and first.eq(label).sum() == 1
+    seem = ["notes"] if 0 < after == notes.sum() and df.shape[1] > 1 else []
+    seem += ["a total"] if total or (sums and all(sums)) else []
+    said = f"the last rows seem to be {' and '.join(seem)}, no records: leave them out of the file"
+    return said if seem else None
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:
@@ -109,7 +134,8 @@ def _unfit(column: pd.Series) -> str | None:
     """Why a column cannot be synthesized as it is."""
     with contextlib.suppress(TypeError):  # lists, which have no hash
         if column.nunique() < 2:
-            return "constant"
+            word = "one value or empty: where that is an answer, write it"
+            return word if column.nunique() and column.isna().any() else "constant"
     kind = seen_kind(column)
     if kind is None and is_number(column) and np.isinf(column.to_numpy(np.float64)).any():
         return "it holds an infinite number: leave such cells empty"
@@ -117,20 +143,7 @@ def _unfit(column: pd.Series) -> str | None:
         return "of no kind that is read"
     if not isinstance(kind, Leveled) or len(kind.levels) <= MOST_EFFECTS_OF_A_COLUMN:
         return None
-    if _nearly_distinct(column):
-        return _IDENTIFIES
     return f"{len(kind.levels):,} levels, more than tables of counts can have: put some together"
-
-
-def _nearly_distinct(column: pd.Series) -> bool:
-    """Whether 95 % of 50 values or more differ: texts, or whole numbers nearly in sequence."""
-    held = column.dropna()
-    if len(held) < 50 or dates_kind(column) is not None or held.nunique() < 0.95 * len(held):
-        return False
-    numbers = held.to_numpy(float) if pd.api.types.is_numeric_dtype(held) else np.zeros(1)
-    if np.isinf(numbers).any():
-        return False
-    return bool((numbers % 1 == 0).all() and np.ptp(numbers) < 2 * len(numbers))
 
 
 def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kind | None:
@@ -260,29 +273,73 @@ def _quoted(level: Any) -> str:
     return f"{level:g}" if number else f'"{level}"'
 
 
-def _same(one: FloatArray, other: FloatArray) -> bool:
-    """Whether numbers are alike in ten records or more, and in all that have both."""
+def _same(one: FloatArray, other: FloatArray, off: float) -> bool:
+    """Whether numbers are alike but for `off` in ten records or more, and in all that have both."""
+    if (np.abs(one[:200] - other[:200]) > off).any():
+        return False
     both = ~np.isnan(one) & ~np.isnan(other)
-    return bool(both.sum() >= _CHANCE and np.allclose(one[both], other[both], rtol=_ROUNDED))
+    return bool(both.sum() >= _CHANCE and (np.abs(one - other)[both] <= off).all())
 
 
 def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
-    """Sums of two columns, and of several that stand side by side."""
-    names, shown = [*numbers], set[str]()
-    runs = [names[i:j] for i in range(len(names)) for j in range(i + 3, len(names) + 1)]
-    for parts in (*itertools.combinations(names, 2), *runs):
-        several = np.array([numbers[part] for part in parts])
-        if (np.count_nonzero(np.nan_to_num(several), axis=1) < _CHANCE).any():
-            continue
-        total = several.sum(axis=0)
-        start = slice(0, 200)
+    """Sums and products of two columns or more, and sums of three or more that have one value."""
+    known = {name: x for name, x in numbers.items() if np.nanmax(x) > np.nanmin(x)}
+    size = {name: np.nanmean(np.abs(x)) for name, x in known.items()
+            if np.count_nonzero(np.nan_to_num(x)) >= _CHANCE}  # fmt: skip
+    sums = [*_fewest({name: known[name] for name in size}, _ROUNDED)]
+    logs = {name: np.log(known[name]) for name in size if np.nanmin(known[name]) > 0}
+    wholes = [(two, [*known], False) for two in itertools.combinations(size, 2)]
+    wholes += [(parts, [name], False) for name, parts, sign in sums if sign > 0]
+    wholes += [(parts, [name], True) for name, parts, sign in _fewest(logs, 0.01) if sign > 0]
+    shown = set[str]()
+    for parts, names, product in wholes:
+        several = np.array([known[part] for part in parts])
+        whole = several.prod(axis=0) if product else several.sum(axis=0)
         for name in names:
-            if name in parts or name in shown or np.ptp(numbers[name]) == 0:
-                continue
-            near = np.isclose(total[start], numbers[name][start], rtol=_ROUNDED, equal_nan=True)
-            if near.mean() > 0.5 and _same(total, numbers[name]):
+            off = _ROUNDED * min(size[part] for part in parts)
+            if product:  # which is rounded
+                off = 0.51 * np.diff(np.unique(known[name][~np.isnan(known[name])])).min()
+            if name not in parts and name not in shown and _same(whole, known[name], off):
                 shown.add(name)
-                yield f"{_named(name)} = {' + '.join(map(_named, parts))}"
+                yield f"{_named(name)} = {(' * ' if product else ' + ').join(map(_named, parts))}"
+    for ones in {frozenset((name, *parts)) for name, parts, sign in sums if sign < 0}:
+        total = np.sum([known[name] for name in ones], axis=0)
+        value = np.nanmedian(total)
+        if len(ones) > 2 and _same(total, value + 0 * total, _ROUNDED * min(map(size.get, ones))):
+            yield f"{' + '.join(name for name in known if name in ones)} is {value:g}"
+
+
+def _fewest(columns: dict[str, FloatArray], off: float) -> Iterator[tuple[str, Any, int]]:
+    """Columns, with the fewest that give them by least squares, if all have the coefficient 1, or
+    all -1: these are looked for from the first and from the last one on."""
+    names = [name for name, x in columns.items() if np.isnan(x).mean() < 0.1]
+    if len(names) < 3:
+        return
+    x = np.array([columns[name] for name in names]).T
+    x = x[~np.isnan(x).any(axis=1)][:_ROWS_OF_SUMS]
+    x, spread = x - x.mean(axis=0), x.std(axis=0)
+    if len(x) < 2 * len(names) + _CHANCE or not spread.all():
+        return
+    x = x / spread
+
+    def given(of: int, by: list[int]) -> Any:
+        slopes = np.linalg.lstsq(x[:, by], x[:, of], rcond=None)[0]
+        near = np.abs(x[:, of] - x[:, by] @ slopes).max() < off
+        return np.round(slopes * spread[of] / spread[by], 2) if near else None
+
+    for of, name in enumerate(names):
+        others = [by for by in range(len(names)) if by != of]
+        for order in (others, others[::-1]):
+            slopes = given(of, others)
+            if slopes is None:
+                break
+            used = others
+            for one in order:
+                fewer = [by for by in used if by != one]
+                if (less := given(of, fewer)) is not None:
+                    used, slopes = fewer, less
+            if len(used) > 1 and (np.abs(slopes) == 1).all() and np.ptp(slopes) == 0:
+                yield name, tuple(names[by] for by in used), int(slopes[0])
 
 
 def _constants(numbers: dict[str, FloatArray]) -> Iterator[str]:
@@ -310,18 +367,39 @@ _Levels = dict[str, tuple[npt.NDArray[np.intp], pd.Index]]
 
 
 def _skips(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
-    """Columns that are empty exactly at some levels of another one."""
-    few = {name: coded for name, coded in levels.items() if len(coded[1]) <= _MOST_LEVELS}
-    for name, column in df.items():
-        absent = column.isna().to_numpy()
-        if min(absent.sum(), (~absent).sum()) < _CHANCE:
-            continue
-        for by, (codes, values) in few.items():
-            share = np.bincount(codes, absent) / np.bincount(codes)
-            if by != str(name) and np.isin(share, (0.0, 1.0)).all() and not df[by].isna().any():
-                where = (f"{_named(by)} == {_quoted(value)}" for value in values[share == 1.0])
-                yield f"{_named(str(name))} exactly if {' or '.join(where)}"
+    """Columns that are empty exactly below or above a number, or at levels of another column, also
+    where that is empty itself by such a rule."""
+    rules: dict[str, str] = {}
+    gaps = {str(name): column.isna().to_numpy() for name, column in df.items()}
+    gaps = {name: x for name, x in gaps.items() if min(x.sum(), (~x).sum()) >= _CHANCE}
+    for name, absent in sorted(gaps.items(), key=lambda gap: int(gap[1].sum())):
+        for by in map(str, df):
+            coded = levels.get(by)
+            where = None if by == name else _where(absent, df[by], coded, rules.get(by))
+            if where:
+                rules[name] = where
+                yield f"{_named(name)} exactly if {where}"
                 break
+
+
+def _where(absent: BoolArray, by: pd.Series, coded: Any, rule: str | None) -> str | None:
+    """The condition on another column, which is empty by a `rule`, where cells are `absent`."""
+    name = _named(str(by.name))
+    if is_number(by) and not by.isna().any() and dates_kind(by) is None:
+        x = by.to_numpy(dtype=np.float64)
+        empty, filled = x[absent], x[~absent]
+        if by.nunique() > _RARE and (empty.max() < filled.min() or empty.min() > filled.max()):
+            below = empty.max() < filled.min()
+            return f"{name} {'<' if below else '>'} {filled.min() if below else filled.max():.15g}"
+    if coded is None or len(coded[1]) > _MOST_LEVELS:
+        return None
+    codes, values = coded
+    share = np.bincount(codes, absent) / np.bincount(codes)
+    at = values[share == 1.0]
+    if not np.isin(share, (0.0, 1.0)).all() or (at.hasnans and rule is None):
+        return None
+    equal = (f"{name} == {_quoted(value)}" for value in at.dropna())
+    return " or ".join([*([rule] if at.hasnans and rule else []), *equal])
 
 
 def _groups(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
