@@ -13,8 +13,9 @@ from pyhybrid.cli.in_parts import source_of
 from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real
+from pyhybrid.models.columns.types_files import legend
 from pyhybrid.sources.opening import open_source
-from pyhybrid.tables.describe import relations_of, seen_kind, to_decide
+from pyhybrid.tables.describe import no_records, relations_of, seen_kind, to_decide
 from pyhybrid.tables.read import typed_texts
 
 _MOST_RELATIONS = 20
@@ -34,15 +35,18 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
         df = table.sample(table.columns)
         df = typed_texts(df) if table.missing_texts else df
         shown_rows = f"{table.count():,} rows, {len(df):,} of them looked at"
-    risky, rows = to_decide(df), []
+    risky, rows, kinds = to_decide(df), [], []
     for name, column in df.items():
         kind, share = seen_kind(column, codes.get(str(name))), column.isna().mean()
         missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
+        kinds += [] if kind is None else [kind]
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
     title = f"{many or data}: {shown_rows}, {df.shape[1]} columns"
     header = ["column", "kind", "drafted range", "missing", "to decide"]
     show(frame_table(title, pd.DataFrame(rows, columns=header)))
+    if why := no_records(df):
+        show(f"{why[0].upper()}{why[1:]}.")
     found = relations_of(df)
     if found:
         more = [f"and {len(found) - _MOST_RELATIONS} more"] if len(found) > _MOST_RELATIONS else []
@@ -52,6 +56,8 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
             "one value for each group, and of constant sums, leave a column out that others give.",
             *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
         )
+    words = " ".join(f"[bold]{word}[/]: {escape(said)}" for word, said in legend(kinds).items())
+    show(f"\nIn the draft of types: {words}")
 
 
 def _values(kind: Kind) -> str:

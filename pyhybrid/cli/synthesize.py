@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
-from pyhybrid.tables.describe import seen_kind, to_mend, undecided, write_draft
+from pyhybrid.tables.describe import no_records, seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable
@@ -140,6 +140,12 @@ def _words(**added: Sequence[object]) -> str:
     return shlex.join(word for pair in words for word in pair)
 
 
+def _listed(names: Iterable[str]) -> list[str]:
+    """Names as an option takes them: with commas between, but for those that have one."""
+    plain = ",".join(name for name in names if "," not in name)
+    return [*filter(None, [plain]), *(name for name in names if "," in name)]
+
+
 def _flag(name: str) -> str:
     return "rows= of --unit" if name == "rows_per_unit" else f"--{name.replace('_', '-')}"
 
@@ -235,8 +241,10 @@ def _draft_types(request: Request, left: pd.DataFrame, source: SourceTable) -> N
             f"a draft of types is there, {path}: confirm or change it, then give --types {path}; "
             "--overwrite writes a new one"
         )
+    if why := no_records(source.frame):
+        note(why)
     write_draft(path, left.drop(columns=[*risky]), source.codes)
-    again = _words(types=[path], drop=[",".join(risky)] if risky else [])
+    again = _words(types=[path], drop=_listed(risky))
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "
         "seen in the data. A strict release must not take that from the data: confirm or change "
@@ -285,7 +293,7 @@ def _release_by_scores(request: Request) -> None:
                 f"{widths.max():.1f} times"
             )
     if not declared:  # nothing is released: what columns tell of outcomes may be looked at, too
-        _show_draft(request, models, df, exposed_columns(df, outcomes))
+        _show_draft(request, models, df)
         raise typer.Exit(2)
     mechanism: Any = steps[0] if len(steps) == 1 else SequentialSynthesis(steps)
     ledger = open_ledger(request.ledger, steps[0].relation, steps[0].delta)
@@ -339,11 +347,9 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
     ]  # fmt: skip
 
 
-def _show_draft(
-    request: Request, models: Sequence[str], df: pd.DataFrame, exposed: Collection[str]
-) -> None:
+def _show_draft(request: Request, models: Sequence[str], df: pd.DataFrame) -> None:
     """What the outcomes seem to hold, and the command that declares it, with columns that need a
-    decision left out."""
+    decision left out, not predictors if others will do."""
     decided = request.decided(df)
     settled = {*decided.drop, *decided.keep, *decided.ids, request.unit}
     for formula, model in zip(request.formula, models, strict=True):
@@ -351,7 +357,11 @@ def _show_draft(
         holds = suggest_model(df[name]).holds
         show(f"{name} seems to hold {holds}: --model {shlex.quote(model)}")
         settled |= {*parse_formula(formula, df).predictors}
-    left_out = [name for name in exposed if name not in settled]
+    outcomes = [sides_of(formula)[0] for formula in request.formula]
+    names = sorted(map(str, df), key=lambda name: name not in settled)
+    left_out = [name for name in exposed_columns(df[names], outcomes) if name not in settled]
+    if why := no_records(df):
+        note(why)
     if left_out:
         show(
             f"{', '.join(left_out)}: not safe to publish as is, and left out below; --keep "
@@ -360,7 +370,7 @@ def _show_draft(
     show(
         "\nWhat is declared is public and must not be read from these records: check it, change it "
         "where it tells of one, and run this again with\n\n"
-        f"{_words(model=models, drop=[','.join(left_out)] if left_out else [])}"
+        f"{_words(model=models, drop=_listed(left_out))}"
     )
 
 

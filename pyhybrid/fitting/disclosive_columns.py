@@ -282,7 +282,8 @@ def _measured(column: pd.Series) -> FloatArray | None:
     if numbers is not None:
         return numbers
     cells = column.astype(object)
-    if (texts := cells.dropna()).map(type).eq(str).all():
+    texts = cells.dropna()
+    if all(isinstance(cell, str) for cell in texts):
         if not texts.str.fullmatch(_AMOUNT).all():
             return None
         last = texts.str.extract(r"([.,])(?!\d{3}\D*$)\d+\D*$")[0].dropna()

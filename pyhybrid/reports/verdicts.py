@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
+from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.measures.combining import combine_partially_synthetic
 from pyhybrid.measures.estimates import max_ecdf
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
@@ -250,7 +251,20 @@ def verdict_section(
         converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
         drifted=[] if release.origin is None else release.origin.drifted,
+        told=_told(release),
     )  # fmt: skip
+
+
+def _told(release: Release) -> list[str]:
+    """Published columns from which synthesized ones can be computed, and how."""
+    changed, decided = release.synthesized, release.decisions
+    gone = {*changed, *decided.drop, *decided.ids}
+    if release.origin is None or gone >= {*release.synthetic[0]}:
+        return []
+    data = release.origin.data
+    columns = [name for name in data if name in changed or name not in gone]
+    found = exposed_columns(data[columns], changed)
+    return [f"{name}: {why}" for name, why in found.items() if "synthesized" in why]
 
 
 def utility_verdict(summary: UtilitySummary) -> Section:

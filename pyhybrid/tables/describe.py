@@ -305,7 +305,9 @@ def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
     for ones in {frozenset((name, *parts)) for name, parts, sign in sums if sign < 0}:
         total = np.sum([known[name] for name in ones], axis=0)
         value = np.nanmedian(total)
-        if len(ones) > 2 and _same(total, value + 0 * total, _ROUNDED * min(map(size.get, ones))):
+        if len(ones) > 2 and _same(
+            total, value + 0 * total, _ROUNDED * min(size[name] for name in ones)
+        ):
             yield f"{' + '.join(name for name in known if name in ones)} is {value:g}"
 
 

@@ -302,24 +302,46 @@ def decisions_of(df: Any, drop: Any, keep: Any, id: str | None, unit: str | None
 
 
 def check_persons(df: pd.DataFrame, reference: pd.DataFrame | None, unit: str | None) -> None:
-    """Refuse a reference with units of the confidential table, or, by a column that identifies
-    persons, with rows of it: numbers of persons alone may be given anew in each table."""
+    """Refuse a reference with units of the confidential table, or with its rows: any that have a
+    number of a person, too, which alone may be given anew in each table, and without such columns
+    more than tables of different records share."""
     if reference is None:
         return
-    shared = [str(name) for name in df.columns if name in reference]
-    for name in shared:
-        if name != unit and not names_persons(name):
-            continue
-        by = [name] if name == unit else shared
-        rows = [set(table[by].astype(str).itertuples(index=False, name=None))
-                for table in (df, reference)]  # fmt: skip
-        if both := rows[0] & rows[1]:
-            what = f"values of {name!r}" if name == unit else f"rows, with their {name!r},"
+    shared = [name for name in df.columns if name in reference]
+    persons = [name for name in shared
+               if names_persons(str(name)) and reference[name].nunique() > MOST_LEVELS]  # fmt: skip
+    free = [name for name in shared if name not in (unit, *persons)]
+    for by, what in (
+        ([unit] if unit in shared else [], f"values of {unit!r}"),
+        (shared if persons else [], f"rows, with their {', '.join(map(repr, persons))},"),
+        (free, "rows"),
+    ):
+        both, many = _in_both(df[by], reference[by]) if by else (0, False)
+        if many if by is free else both:
             raise InvalidInput(
-                f"reference must hold no released record: {len(both):,} {what} are in both "
-                "tables; leave these out of the reference, or, if they are of others, leave that "
-                "column out of it"
+                f"reference must hold no released record: {both:,} {what} are in both tables; "
+                "leave these out of the reference, or, if they are of others, leave that column "
+                "out of it"
             )
+
+
+def _in_both(df: pd.DataFrame, reference: pd.DataFrame) -> tuple[int, bool]:
+    """Number of different rows that are in both tables, and whether more pairs of them are alike
+    than of two samples, which share what rows of one do: by 6 standard errors, about."""
+    hashed = []
+    numbers = {name: is_number(df[name]) and is_number(reference[name]) for name in df}
+    for table in (df, reference):
+        cells = {name: table[name].astype(float if numbers[name] else str) for name in df}
+        hashed.append(pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy())
+    codes = pd.factorize(np.concatenate(hashed))[0]
+    ours, theirs = (np.bincount(part, minlength=codes.max() + 1).astype(np.float64)
+                    for part in np.split(codes, [len(df)]))  # fmt: skip
+    n, m = len(df), len(reference)
+    pairs = [counts @ (counts - 1) / max(counts.sum() * (counts.sum() - 1), 1)
+             for counts in (ours, theirs)]  # fmt: skip
+    share = sum(pairs) / 2
+    more = ours @ theirs - n * m * share
+    return int((ours * theirs > 0).sum()), bool(more > 6 * math.sqrt(share * (n + m) ** 2 / 2 + 1))
 
 
 def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:

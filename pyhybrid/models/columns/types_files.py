@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.form import number_in
+from pyhybrid.models.columns.form import Kind, number_in
 from pyhybrid.models.columns.kinds import (
     FOR_PEOPLE,
     KINDS,
@@ -40,9 +40,9 @@ _NUMBER, _END = ["number", "null"], ["number", "string", "null"]
 _SETTINGS: Mapping[str, tuple[str | list[str], str]] = {
     "levels": ("array", "All values that can occur."),
     "lower": (_END, "Smallest number that can occur, but for codes; of dates the first one, as the "
-              "column writes it. A date before it counts at it."),
+              "column writes it, at which those before it count."),
     "upper": (_END, "Largest number that can occur, but for codes; of dates the last one, as the "
-              "column writes it. A date after it counts at it."),
+              "column writes it, at which those after it count."),
     "typical": (_NUMBER, "A typical value: cells are narrow about it."),
     "spread": (_NUMBER, "A typical difference between two values."),
     "codes": ("array", "Entries that are no amounts, such as -9 for refused, and no dates, such as "
@@ -60,10 +60,11 @@ _SETTINGS: Mapping[str, tuple[str | list[str], str]] = {
                       "which tell of persons unless they are public."),
 }  # fmt: skip
 """Type and meaning of each setting of a kind, and of what is `FOR_PEOPLE`."""
-_KINDS = (
-    "Nominal: levels in no order. Ordered: levels in order. Counts: whole numbers. Amounts: above "
-    "0. SemiContinuous: many are 0. Real: any numbers. Dates: days or times."
-)
+_KINDS = {
+    "Nominal": "Levels in no order.", "Ordered": "Levels in order.", "Counts": "Whole numbers.",
+    "Amounts": "Above 0.", "SemiContinuous": "Many are 0.", "Real": "Any numbers.",
+    "Dates": "Days or times.",
+}  # fmt: skip
 
 
 def read_types(path: str | Path) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def read_types(path: str | Path) -> dict[str, Any]:
         types = {
             name: {**said, **kind} if isinstance(kind, dict) else kind
             for name, kind in given.items()
-            if name not in (SCHEMA, lists, *said)
+            if name not in (lists, *said) and not (name == SCHEMA and isinstance(kind, str))
         }
     if not types:
         raise InvalidInput(f"types: {path} must have the type of a column or more: found none")
@@ -229,6 +230,14 @@ def _kind(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
             "decimals": 0 if base in _WHOLE else field.get("decimals")}  # fmt: skip
 
 
+def legend(kinds: Iterable[Kind]) -> dict[str, str]:
+    """What these kinds, and the fields that they have in a file of types, mean."""
+    of = {kind.name: kind for kind in kinds}
+    fields = {field for kind in of.values() for field in (*kind.settings(), *FOR_PEOPLE)}
+    meanings = {field: said for field, (_, said) in _SETTINGS.items() if field in fields}
+    return {**{name: said for name, said in _KINDS.items() if name in of}, **meanings}
+
+
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
     kinds = []
@@ -242,7 +251,7 @@ def schema_of_types() -> dict[str, Any]:
         SCHEMA: "https://json-schema.org/draft/2020-12/schema",
         "title": "Types of the columns of a table, for pyhybrid",
         "properties": {
-            SCHEMA: {"type": "string"},
+            SCHEMA: {"type": ["string", "object"]},
             CONFIRMED: {"type": ["boolean", "object"], "description": _SETTINGS[CONFIRMED][1]},
             AFTER: {
                 "type": ["array", "object"],
@@ -254,7 +263,12 @@ def schema_of_types() -> dict[str, Any]:
         },
         "additionalProperties": {
             "type": "object",
-            "properties": {"kind": {"enum": [*KINDS], "description": _KINDS}},
+            "properties": {
+                "kind": {
+                    "enum": [*KINDS],
+                    "description": " ".join(f"{name}: {said}" for name, said in _KINDS.items()),
+                }
+            },
             "oneOf": kinds,
         },
     }
