@@ -40,6 +40,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _EVEN = 5  # times the mean: rows of a person at most
+_AREAS = 30  # units up to which these are no persons, if they are not named so
 _NUMBERED = r"(_?(id|no|nr|num|number|code|key))?$"
 _PERSON = rf"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|serial){_NUMBERED}"
 _REPEATED = re.compile(
@@ -132,7 +133,9 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
         if names_persons(name):
             found.append(name)
             persons.append(code)
-        elif not (_TIME.search(name) or pd.api.types.is_datetime64_any_dtype(known)):
+        elif rows.size > _AREAS and not (
+            _TIME.search(name) or pd.api.types.is_datetime64_any_dtype(known)
+        ):
             codes[name] = code, rows
     for name, (code, rows) in [*codes.items()][:_LOOKED_AT]:
         if any(_constant_within(person, code) for person in persons):  # such as age at the start

@@ -45,6 +45,27 @@ def test_without_a_model_the_options_are_shown_and_work(run, survey):
     assert (charge["epsilon"], charge["kind"], charge["delta"]) == (1.0, "strict", 1e-6)
 
 
+def test_numbers_of_persons_and_columns_that_tell_an_outcome_are_not_published(run, survey):
+    """Seen: a panel's numbers of persons, and all parts of a total, left with one note, or none."""
+    k = np.arange(400)
+    table = survey[["visits"]][:400].assign(Fallnr=[f"F{7 * (i // 2):05d}" for i in k], welle=k % 2)
+    other = survey["age"][:400]
+    table.assign(other=other, total=other + table["visits"]).to_csv("survey.csv", index=False)
+    asked = ["synthesize", "survey.csv", "--formula", "visits ~ total", "--out", "o"]
+    code, _, err = run(*asked, "--model", "negative_binomial")
+    assert (code, Path("o").exists()) == (2, False)
+    assert "'Fallnr': it may identify persons with several rows each" in err
+    _, out, _ = run(*asked)
+    assert again(out)[-1] == "Fallnr,other", "no predictor, if another one will do"
+    code, out, err = run(
+        *asked, "--model", "negative_binomial", "--unit", "Fallnr", "--drop", "Fallnr"
+    )
+    assert code == 0, err
+    told = "Published columns give synthesized values of the records away"
+    assert told in out
+    assert told in Path("o/confidential/report.html").read_text()
+
+
 def test_the_command_shown_leaves_out_what_needs_a_decision(run, survey):
     """It works as it stands; what is read or was decided is not named again."""
     table = survey[["age", "sex", "visits"]].assign(person_id=np.arange(2000) * 7, note="a b c")
@@ -129,9 +150,15 @@ def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, surv
 
 
 def test_a_reference_chooses_the_model_and_the_start(run, survey):
+    asked = ("synthesize", "survey.csv", "--formula", "income ~ age", "--reference",
+             "last_year.csv", "--holds-no-released-record", "--out", "o")  # fmt: skip
     survey.to_csv("last_year.csv", index=False)
-    code, _, err = run("synthesize", "survey.csv", "--formula", "income ~ age", "--reference",
-                       "last_year.csv", "--holds-no-released-record", "--out", "o")  # fmt: skip
+    code, _, err = run(*asked)
+    assert code == 2
+    assert "2,000 rows are in both tables" in err
+    survey[:1000].to_csv("last_year.csv", index=False)
+    survey[1000:].to_csv("survey.csv", index=False)
+    code, _, err = run(*asked)
     assert code == 0, err
     assert "model of income by the reference: lognormal:decimals=2" in err
     assert "start" in ph.Release.load("o").settings

@@ -305,6 +305,41 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     assert run("describe", str(csv.parent / "none.csv"))[0] == 2
 
 
+def test_describe_says_what_is_odd_and_what_fields_mean(
+    run: Run, csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a total below the records was a level, and of a person's file numbers, of levels with
+    few records, and of levels that look alike nothing was said."""
+    k = np.arange(300)
+    table = pd.DataFrame({
+        "region": np.array([*"nsew"])[k % 4], "n": k % 37, "file": [f"AZ-{i % 280:04d}" for i in k],
+        "kw": [f"{2000 + i % 41}-W05" for i in k], "yes": np.where(k % 3, "yes", "yes "),
+        "box": np.where(k % 2, "x", None), "sick, code": "c",
+    })  # fmt: skip
+    total = pd.DataFrame({"region": ["Total"], "n": [table["n"].sum()]})
+    pd.concat([table, total]).to_csv(csv, index=False)
+    monkeypatch.setenv("COLUMNS", "300")
+    _, shown, _ = run("describe", str(csv))
+    for said in (
+        "The last rows seem to be a total", "it may be an identifier: few rows share most",
+        "41 of 41 levels have fewer than 10 records", "some levels differ by blanks or capitals",
+        "one value or empty", "Nominal: Levels in no order. ", "decimals: Of released numbers",
+    ):  # fmt: skip
+        assert said in shown
+    _, _, error = run("synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "o"))
+    assert "the last rows seem to be a total" in error
+    assert again(error)[-4:] == ["--drop", "file,box", "--drop", "sick, code"]
+
+
+def test_a_column_may_have_the_name_of_a_schema(run: Run, csv: Path) -> None:
+    pd.DataFrame({"$schema": np.arange(300) % 90, "sex": ["f", "m"] * 150}).to_csv(csv, index=False)
+    asked = ["synthesize", str(csv), "--epsilon", "4", "--out", str(csv.parent / "o")]
+    command = [*asked, *again(run(*asked)[2])]
+    confirm(csv.parent / "survey.types.json")
+    code, _, error = run(*command)
+    assert code == 0, error
+
+
 def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
     pytest.importorskip("ibis")
     folder = csv.parent / "parts"

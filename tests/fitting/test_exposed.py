@@ -22,6 +22,9 @@ GIVEN_AWAY: dict[str, Any] = {
     "social": RNG.choice(900_000_000, N, replace=False) + 100_000_000,
     "pidnum": RNG.integers(0, 10_000_000, N), "idcode": RNG.integers(0, N, N),
     "file_no_twice": [f"ZH-{max(k, 1)}" for k in range(N)], "account": np.maximum(np.arange(N), 1),
+    "file_no_shared": [f"AZ-{k % 350:04d}/19" for k in range(N)],
+    "policy": 100_000 + 7 * (np.arange(N) % 350), "pairs": RNG.permutation(np.arange(N) // 2),
+    "zeros": [f"{7 * (k % 200):05d}" for k in range(N)],
     "seen": pd.to_timedelta(np.maximum(np.arange(N), 3), unit="s"),
     "social_or_missing": pd.array([*range(300_000, 300_000 + N - 1), None], dtype="Int64"),
     "code": [f"x{k:04d}" for k in range(N)],
@@ -34,6 +37,7 @@ GIVEN_AWAY: dict[str, Any] = {
     "with_gaps": np.where(np.arange(N) % 3, INCOME, np.nan), "coded": (COUNT * 7919) % 13,
     "word": np.array(list("qzxvbnmklpoiuytrew"))[COUNT],
 }  # fmt: skip
+DAYS = pd.date_range("2020-01-01", periods=300).strftime("%Y-%m-%d").tolist()
 HARMLESS: dict[str, Any] = {
     "age": RNG.integers(18, 90, N), "region": RNG.choice(["north", "east", "south"], N),
     "score": RNG.normal(size=N), "salary": RNG.integers(10_000, 5_000_000, N) // 10,
@@ -41,7 +45,11 @@ HARMLESS: dict[str, Any] = {
     "constant": np.ones(N), "missing": np.full(N, np.nan),
     "day": pd.date_range("2020-01-01", periods=N).to_numpy()[RNG.integers(0, 90, N)],
     "sex": pd.Categorical(RNG.choice(["f", "m"], N)), "note": RNG.choice(["", "x"], N),
-    "width": RNG.integers(0, 9, N),
+    "width": RNG.integers(0, 9, N), "day_text": RNG.choice(DAYS, N), "yyyymmdd": RNG.choice(
+        [int(day.replace("-", "")) for day in DAYS], N),
+    "revenue": [f"{1000 * k:,}" for k in RNG.integers(100, 999, N)],
+    "price": RNG.integers(100, 1000, N) * 1000, "grams": RNG.integers(0, N, N),
+    "noted": np.where(RNG.random(N) < 0.1, "*", RNG.integers(0, 900, N).astype(str)),
 }  # fmt: skip
 
 
@@ -96,6 +104,24 @@ def test_columns_that_give_an_outcome_together_are_named(seed: int) -> None:
         assert not exposed_columns(made.drop(columns=last), ("y",))
     noisy = total.assign(y=total["y"] * np.exp(rng.normal(0, 0.1, 300)))
     assert not exposed_columns(noisy, ("y",))
+
+
+def test_all_that_gives_an_outcome_is_named_dates_and_texts_too() -> None:
+    """Seen: one column of a total was named; without it a second one told the same."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 40, (300, 3)), columns=["a", "y", "c"])
+    table["total"], table["rest"] = table.sum(axis=1), table["y"] + table["c"]
+    found = exposed_columns(table, ("y",))
+    assert {*found} == {"total", "rest"}
+    assert not exposed_columns(table.drop(columns=[*found]), ("y",))
+    days = rng.integers(0, 300, 300), rng.integers(1, 25, 300)
+    start = pd.Timestamp("2023-01-01") + pd.to_timedelta(days[0], unit="D")
+    end = start + pd.to_timedelta(days[1], unit="D")
+    stay = pd.DataFrame({"y": days[1], "in": start.strftime("%d.%m.%Y"), "out": end})
+    money = pd.DataFrame({"y": days[0], "other": 900 + days[1]})
+    money["sum"] = [f"{y + other:,}" for y, other in money.to_numpy()]
+    for made, last in ((stay, "out"), (money, "sum")):
+        assert list(exposed_columns(made, ("y",))) == [last]
 
 
 def test_labels_of_rows_are_looked_at() -> None:

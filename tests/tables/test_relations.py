@@ -51,6 +51,30 @@ def test_each_kind_is_found_with_missing_values_too() -> None:
     assert "income = wage + bonus" not in broken, "one record is enough"
 
 
+def test_totals_of_many_products_and_cells_empty_beyond_a_number() -> None:
+    """Seen: parts with a column between them were no total; seconds since 1970 were a total of
+    themselves and an age."""
+    rng, df = np.random.default_rng(0), independent(3)
+    a, b, c = rng.integers(0, 30, (3, N))
+    job = np.where(df["age"] < 30, None, rng.choice(["yes", "no"], N))
+    sec = 1_672_531_200 + rng.integers(0, 31_000_000, N)
+    df = df[["age", "sex"]].assign(
+        a=a, x=rng.integers(0, 9, N), b=b, y=rng.integers(0, 9, N), c=c, total=a + b + c,
+        price=2 + a, qty=1 + rng.integers(0, 12, N), s1=a, s2=b, s3=200 - a - b - df["age"],
+        children=np.where(df["age"] < 25, np.nan, 1.0 * rng.integers(0, 4, N)), job=job,
+        pay=np.where(job == "yes", rng.integers(1, 99, N), np.nan), sec=sec, msf=sec + 0.25,
+    )  # fmt: skip
+    df["amount"] = df["price"] * df["qty"]
+    found = relations_of(df.drop(columns=["s1", "s2"]))
+    for relation in (
+        "total = a + b + c", "amount = price * qty", "age + a + b + s3 is 200",
+        "children exactly if age < 25", "job exactly if age < 30",
+        'pay exactly if age < 30 or job == "no"',
+    ):  # fmt: skip
+        assert relation in found
+    assert not any("sec" in line and "+" in line for line in found), found
+
+
 def test_dates_have_an_order_too() -> None:
     rng = np.random.default_rng(2)
     start = pd.Timestamp("2001-01-01") + pd.to_timedelta(rng.integers(0, 4000, N), unit="D")

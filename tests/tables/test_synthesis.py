@@ -222,6 +222,7 @@ def test_persons_of_both_tables_are_refused(survey: pd.DataFrame) -> None:
     refuses(
         "50 rows, with their 'person', are in both", released, survey, reference=survey[:50], **told
     )
-    other = survey.assign(person=survey["person"].astype(str) + "x")
-    for reference in (other, survey.drop(columns="person")):
-        assert released(survey, reference=reference, **told).charge.kind == "strict"
+    for same in (survey.assign(person=range(300)), survey.drop(columns="person")):
+        refuses(" rows are in both", released, survey, reference=same, **told)
+    now, other = survey[:150], survey[150:].assign(person=survey["person"][:150].to_numpy())
+    assert released(now, reference=other, **told).charge.kind == "strict", "numbers given anew"
