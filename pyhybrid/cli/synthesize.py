@@ -279,9 +279,10 @@ def _release_by_scores(request: Request) -> None:
     if like is not None:
         check_persons(df, like, request.unit)
         steps = [step.from_reference(like) for step in steps]
-    decisions, exposed = request.decided(df), exposed_columns(public, ())
+    decisions = request.decided(df)
     if declared:
-        check_decided(exposed, decisions, map(str, df.columns), outcomes)
+        left = public.drop(columns=[*decisions.drop, *decisions.ids], errors="ignore")
+        check_decided(exposed_columns(left, ()), decisions, map(str, df.columns), outcomes)
     if request.unit is None:
         _note_persons(public)
     for step in steps:  # those whose predictors are all public

@@ -70,7 +70,8 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     # a sample, the same for the same table: about 2000 rows, fewer of a wide table
     size = min(n, max(200, min(_SAMPLE, _CELLS // max(1, len(others)))))
     rows = np.sort(np.random.default_rng(0).choice(n, size=size, replace=False))
-    truths = {name: _truth(table[name]) for name in synthesized if name in table.columns}
+    asked = synthesized if others or not isinstance(table.index, pd.RangeIndex) else ()
+    truths = {name: _truth(table[name]) for name in asked if name in table.columns}
     reasons = {}
     for place in others:
         name = str(table.columns[place])
@@ -79,9 +80,8 @@ def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[s
     for name in repeated_identifiers(table.iloc[:, others]):
         reasons[name] = _PERSONS
     free = [place for place in others if str(table.columns[place]) not in reasons]
-    measured = (_measured(table.iloc[rows, place]) if truths else None for place in free)
-    held = {str(table.columns[place]): x
-            for place, x in zip(free, measured, strict=True) if x is not None}  # fmt: skip
+    measured = {str(table.columns[at]): _measured(table.iloc[rows, at]) for at in free if truths}
+    held = {name: x for name, x in measured.items() if x is not None}
     for name, truth in truths.items():
         for last, reason in _of_several(name, truth[rows], held).items():
             reasons.setdefault(last, reason)

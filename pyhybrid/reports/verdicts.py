@@ -257,13 +257,12 @@ def verdict_section(
 
 def _told(release: Release) -> list[str]:
     """Published columns from which synthesized ones can be computed, and how."""
-    changed, decided = release.synthesized, release.decisions
-    gone = {*changed, *decided.drop, *decided.ids}
-    if release.origin is None or gone >= {*release.synthetic[0]}:
+    if release.origin is None:
         return []
-    data = release.origin.data
-    columns = [name for name in data if name in changed or name not in gone]
-    found = exposed_columns(data[columns], changed)
+    gone = [*release.decisions.drop, *release.decisions.ids]
+    found = exposed_columns(
+        release.origin.data.drop(columns=gone, errors="ignore"), release.synthesized
+    )
     return [f"{name}: {why}" for name, why in found.items() if "synthesized" in why]
 
 

@@ -283,7 +283,7 @@ def _same(one: FloatArray, other: FloatArray, off: float) -> bool:
 
 def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
     """Sums and products of two columns or more, and sums of three or more that have one value."""
-    known = {name: x for name, x in numbers.items() if np.nanmax(x) > np.nanmin(x)}
+    known = {name: x for name, x in numbers.items() if 0 < np.nanmax(x) - np.nanmin(x) < np.inf}
     size = {name: np.nanmean(np.abs(x)) for name, x in known.items()
             if np.count_nonzero(np.nan_to_num(x)) >= _CHANCE}  # fmt: skip
     sums = [*_fewest({name: known[name] for name in size}, _ROUNDED)]
@@ -304,10 +304,8 @@ def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
                 yield f"{_named(name)} = {(' * ' if product else ' + ').join(map(_named, parts))}"
     for ones in {frozenset((name, *parts)) for name, parts, sign in sums if sign < 0}:
         total = np.sum([known[name] for name in ones], axis=0)
-        value = np.nanmedian(total)
-        if len(ones) > 2 and _same(
-            total, value + 0 * total, _ROUNDED * min(size[name] for name in ones)
-        ):
+        value, off = np.nanmedian(total), _ROUNDED * min(size[name] for name in ones)
+        if _same(total, value + 0 * total, off):
             yield f"{' + '.join(name for name in known if name in ones)} is {value:g}"
 
 
@@ -320,7 +318,7 @@ def _fewest(columns: dict[str, FloatArray], off: float) -> Iterator[tuple[str, A
     x = np.array([columns[name] for name in names]).T
     x = x[~np.isnan(x).any(axis=1)][:_ROWS_OF_SUMS]
     x, spread = x - x.mean(axis=0), x.std(axis=0)
-    if len(x) < 2 * len(names) + _CHANCE or not spread.all():
+    if len(x) < 2 * len(names) + _CHANCE or not (np.isfinite(spread) & (spread > 0)).all():
         return
     x = x / spread
 
@@ -375,10 +373,9 @@ def _skips(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
     gaps = {str(name): column.isna().to_numpy() for name, column in df.items()}
     gaps = {name: x for name, x in gaps.items() if min(x.sum(), (~x).sum()) >= _CHANCE}
     for name, absent in sorted(gaps.items(), key=lambda gap: int(gap[1].sum())):
-        for by in map(str, df):
-            coded = levels.get(by)
-            where = None if by == name else _where(absent, df[by], coded, rules.get(by))
-            if where:
+        for by, column in df.items():
+            where = _where(absent, column, levels.get(str(by)), rules.get(str(by)))
+            if str(by) != name and where:
                 rules[name] = where
                 yield f"{_named(name)} exactly if {where}"
                 break
@@ -387,12 +384,12 @@ def _skips(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
 def _where(absent: BoolArray, by: pd.Series, coded: Any, rule: str | None) -> str | None:
     """The condition on another column, which is empty by a `rule`, where cells are `absent`."""
     name = _named(str(by.name))
-    if is_number(by) and not by.isna().any() and dates_kind(by) is None:
-        x = by.to_numpy(dtype=np.float64)
-        empty, filled = x[absent], x[~absent]
-        if by.nunique() > _RARE and (empty.max() < filled.min() or empty.min() > filled.max()):
-            below = empty.max() < filled.min()
-            return f"{name} {'<' if below else '>'} {filled.min() if below else filled.max():.15g}"
+    if is_number(by) and by.nunique() > _RARE and not by.isna().any() and dates_kind(by) is None:
+        empty, filled = by[absent], by[~absent]
+        if empty.max() < filled.min():
+            return f"{name} < {filled.min():.15g}"
+        if empty.min() > filled.max():
+            return f"{name} > {filled.max():.15g}"
     if coded is None or len(coded[1]) > _MOST_LEVELS:
         return None
     codes, values = coded

@@ -109,7 +109,7 @@ def test_on_the_command_line_before_anything_is_fitted(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pyhybrid.fitting.session.FitOptions.session", None)  # not reached
         error = refused(*common)
-    assert "'person_id': its name suggests an identifier" in error
+    assert "'person_id': it may identify persons" in error
     assert "source" not in error
     assert run(*common, "--id", "person_id")[0] == 0
     assert "source" not in pd.read_csv("out/public/synthetic_1.csv").columns
