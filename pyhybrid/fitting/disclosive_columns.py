@@ -194,29 +194,27 @@ def _looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | None:
         return None
     if _IDENTIFIED.search(name) and np.unique(numbers).size > 0.1 * numbers.size:
         return "its name suggests an identifier"
-    if _shared_by_few(numbers):
-        return _numbered(name, column.dropna())
-    return None
+    return _numbered(name, column.dropna()) if _shared_by_few(numbers) else None
 
 
 def _numbered(name: str, column: pd.Series) -> str | None:
-    """Why whole numbers may be an identifier: long ones, or fewer that two rows share than by
-    chance, which is about n^2 / 2R pairs of n numbers within a range R."""
+    """Why whole numbers may be an identifier: long ones that are not rounded, or fewer that two
+    rows share than by chance, which is about n^2 / 2R pairs of n numbers within a range R."""
     numbers = column.to_numpy(dtype=np.float64)
     if numbers.size < _FEWEST or (numbers % 1 != 0).any() or not _shared_by_few(numbers):
         return None
     digits = np.floor(np.log10(np.maximum(np.abs(numbers), 1)))
-    long_numbers = digits.min() == digits.max() >= 5
+    long_numbers = digits.min() == digits.max() >= 5 and (numbers % 10 == 0).mean() < _MOST
     rows = np.unique(numbers, return_counts=True)[1]
     pairs = pdtr((rows * (rows - 1) / 2).sum(), numbers.size**2 / 2 / (np.ptp(numbers) + 1))
     if rows.size >= _DISTINCT * numbers.size:
         if long_numbers or pairs < _BY_CHANCE:
             return "it looks like an identifier: hardly two rows share a number"
         return None
-    likely = pairs < math.exp(_LOG_CHANCE) or (long_numbers and (numbers % 10 == 0).mean() < _MOST)
-    if not likely or _TIME.search(name) or date_format(column) is not None:
-        return None
-    return "it may be an identifier: few rows share most of its numbers"
+    likely = (long_numbers or pairs < math.exp(_LOG_CHANCE)) and not _TIME.search(name)
+    if likely and date_format(column) is None:
+        return "it may be an identifier: few rows share most of its numbers"
+    return None
 
 
 def _shared_by_few(values: Any) -> bool:

@@ -48,7 +48,8 @@ HARMLESS: dict[str, Any] = {
     "width": RNG.integers(0, 9, N), "day_text": RNG.choice(DAYS, N), "yyyymmdd": RNG.choice(
         [int(day.replace("-", "")) for day in DAYS], N),
     "revenue": [f"{1000 * k:,}" for k in RNG.integers(100, 999, N)],
-    "price": RNG.integers(100, 1000, N) * 1000, "grams": RNG.integers(0, N, N),
+    "price": RNG.integers(100, 1000, N) * 1000, "house": RNG.permutation(N) * 90 + 200_000,
+    "grams": RNG.integers(0, N, N),
     "noted": np.where(RNG.random(N) < 0.1, "*", RNG.integers(0, 900, N).astype(str)),
 }  # fmt: skip
 
