@@ -257,7 +257,11 @@ def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
     frame = ph.estimates(release)
     assert list(frame.index) == ["Intercept", "I((age - 50) / 10)", "sex[T.m]", "log(sigma)"]
     assert (frame["std_error"] > frame["std_error_without_noise"]).all()
-    release.save(tmp_path / "out")
+    with pytest.raises(
+        ph.InvalidInput, match="'person': it may identify persons with several rows"
+    ):
+        release.save(tmp_path / "out")
+    release.save(tmp_path / "out", keep="person")
     again = ph.estimates(ph.Release.load(tmp_path / "out"))
     pd.testing.assert_frame_equal(again, frame)
     public = json.loads((tmp_path / "out" / "public" / "estimates.json").read_text())
@@ -470,7 +474,7 @@ def test_predictors_and_weights_are_published():
     release = ph.ClippedScores(MODELS["visits"], epsilon=4, weights="w").release(table)
     for name in ("age", "w"):
         with pytest.raises(ph.InvalidInput, match=f"'{name}' must be published as it is"):
-            release.with_decisions(Decisions.of(drop=[name]))
+            release.with_decisions(Decisions.of(drop=[name, "person"]))
     assert "person" not in release.with_decisions(Decisions.of(drop=["person"])).synthetic[0]
 
 
