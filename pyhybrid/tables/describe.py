@@ -91,11 +91,13 @@ def _of_levels(column: pd.Series) -> str | None:
 
 def no_records(df: pd.DataFrame) -> str | None:
     """What the last rows seem to be: notes, with nothing but a first cell, or totals."""
+    if len(df) < _CHANCE:
+        return None
     first, notes = df.iloc[:, 0], df.iloc[:, 1:].isna().all(axis=1).to_numpy()
     after = int((~notes[::-1]).argmax())
     rest, last = df.iloc[: len(df) - after - 1], df.iloc[[-1 - after]]
     numbers = [name for name in df if is_number(df[name]) and (rest[name] > 0).sum() > 2]
-    sums = [math.isclose(last[name].iloc[0], rest[name].sum()) for name in numbers]
+    sums = [math.isclose(last[name].astype(float).iloc[0], rest[name].sum()) for name in numbers]
     label = first.iloc[-1 - after]
     total = _TOTAL.match(str(label)) and first.eq(label).sum() == 1
     seem = ["notes"] if 0 < after == notes.sum() and df.shape[1] > 1 else []
