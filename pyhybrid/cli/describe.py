@@ -40,7 +40,7 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
         kind, share = seen_kind(column, codes.get(str(name))), column.isna().mean()
         missing = f"{share:.1%}" if share >= _SHOWN else "<0.1%" if share else ""
         shown = ("", "") if kind is None else (kind.name, _values(kind))
-        kinds += [] if kind is None else [kind]
+        kinds.append(kind)
         rows.append([str(name), *shown, missing, risky.get(str(name), "")])
     title = f"{many or data}: {shown_rows}, {df.shape[1]} columns"
     header = ["column", "kind", "drafted range", "missing", "to decide"]
@@ -56,7 +56,9 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
             "one value for each group, and of constant sums, leave a column out that others give.",
             *(f"  {escape(relation)}" for relation in [*found[:_MOST_RELATIONS], *more]),
         )
-    words = " ".join(f"[bold]{word}[/]: {escape(said)}" for word, said in legend(kinds).items())
+    words = " ".join(
+        f"[bold]{word}[/]: {escape(said)}" for word, said in legend(filter(None, kinds)).items()
+    )
     show(f"\nIn the draft of types: {words}")
 
 

@@ -240,7 +240,7 @@ def legend(kinds: Iterable[Kind]) -> dict[str, str]:
 
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
-    kinds = []
+    kinds, meant = [], " ".join(f"{name}: {said}" for name, said in _KINDS.items())
     for name, kind in KINDS.items():
         words = {word: _SETTINGS[word] for word in (*kind.settings(), *FOR_PEOPLE)}
         said = {word: {"type": of, "description": text} for word, (of, text) in words.items()}
@@ -263,12 +263,7 @@ def schema_of_types() -> dict[str, Any]:
         },
         "additionalProperties": {
             "type": "object",
-            "properties": {
-                "kind": {
-                    "enum": [*KINDS],
-                    "description": " ".join(f"{name}: {said}" for name, said in _KINDS.items()),
-                }
-            },
+            "properties": {"kind": {"enum": [*KINDS], "description": meant}},
             "oneOf": kinds,
         },
     }
