@@ -32,8 +32,7 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
         shown_rows = f"{len(df):,} rows"
     else:
         table = open_source(many)
-        df = table.sample(table.columns)
-        df = typed_texts(df) if table.missing_texts else df
+        df = typed_texts(table.sample(table.columns))
         shown_rows = f"{table.count():,} rows, {len(df):,} of them looked at"
     risky, rows, kinds = to_decide(df), [], []
     for name, column in df.items():

@@ -7,7 +7,7 @@ without a leading zero. ``%z`` reads any offset from UTC; what is written is the
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,12 @@ _ALONE = (
     "%Y-%m",
     "%Y/%m",
     "%m/%Y",
+    "%Y-%j",
+    "%y%j",
     *_TIMES,
 )
+FIELDS = {*re.findall(r"%-?\w", "".join([*_DAYS, *_ALONE])), "%z"}
+"""What a format can have."""
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _FIELD = re.compile(r"(%-?[A-Za-z])")
 _LOOKED_AT, _MOST_LOOKED_AT, _READ = 100, 50_000, 0.9
@@ -137,9 +141,12 @@ def read_dates(column: pd.Series, name: str | None) -> pd.Series:
 
 
 def text_of(entry: object) -> str | None:
-    """An entry as a text, a whole number without a point."""
+    """An entry as a text: a whole number without a point, a day without a time, no zone."""
     if isinstance(entry, (float, np.floating)):
         return str(int(entry)) if np.isfinite(entry) else None
+    if isinstance(entry, datetime):
+        entry = entry.replace(tzinfo=None)
+        return str(entry.date() if entry.time() == time.min else entry)
     return str(entry)
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.running.tasks import in_threads
-from pyhybrid.sources.dialects import MISSING_LEVELS
+from pyhybrid.sources.dialects import MISSING_LEVELS, MISSING_NUMBERS
 from pyhybrid.sources.source import (
     BATCH,
     SAMPLED,
@@ -25,6 +25,7 @@ from pyhybrid.sources.source import (
     Request,
     Source,
     counts_of,
+    in_pandas,
     refuse_values,
 )
 
@@ -38,19 +39,17 @@ _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 class IbisTable(Source):
     """An ibis table expression, whose cells are counted by group-bys where the table is if
-    `grouped`, else by batches; both count alike."""
+    `grouped`, else by batches; both count alike. One `of_texts` has no types: its empty cells, and
+    NA, are missing wherever it is read."""
 
-    def __init__(self, table: Any, missing_texts: Sequence[str] = ()) -> None:
-        self.missing_texts = tuple(missing_texts)
+    def __init__(self, table: Any, *, of_texts: bool = False) -> None:
+        self.missing_texts, self._of_texts = MISSING_NUMBERS, of_texts
         # Rows of a server would travel; those of DuckDB are in this process, and numpy is faster.
         self.grouped = table.get_backend().name != "duckdb"
         self.columns = tuple(str(name) for name in table.columns)
-        wide = {
-            name: table[name].cast("float64")
-            for name, dtype in table.schema().items()
-            if dtype.is_decimal()
-        }
-        self._table = table.mutate(**wide) if wide else table
+        read = {name: _as_read(table[name], dtype) for name, dtype in table.schema().items()}
+        read = {name: column for name, column in read.items() if column is not None}
+        self._table = table.mutate(**read) if read else table
 
     def __repr__(self) -> str:
         return f"<IbisTable of {len(self.columns)} columns>"
@@ -59,25 +58,16 @@ class IbisTable(Source):
         """Close the connection."""
         self._table.get_backend().disconnect()
 
-    def check_columns(self, columns: Sequence[str]) -> None:
-        super().check_columns(columns)
-        for name in columns:
-            if (dtype := self._table[name].type()).is_interval():
-                raise InvalidInput(
-                    f"column {name!r} is of type {dtype}, which is not read: cast it to a number "
-                    "in the database, or leave it out"
-                )
-
     def with_numbers(self, columns: Sequence[str]) -> Source:
         self.check_columns(columns)
         texts = [name for name in columns if self._table[name].type().is_string()]
         numbers = {}
-        for name in texts if self.missing_texts else ():
+        for name in texts if self._of_texts else ():
             text = _without(self._table[name], self.missing_texts)
             if not self._has(text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))):
                 whole = not self._has(text.notnull() & ~text.re_search(_WHOLE))
                 numbers[name] = text.try_cast("int64" if whole else "float64")
-        return IbisTable(self._table.mutate(**numbers), self.missing_texts) if numbers else self
+        return IbisTable(self._table.mutate(**numbers), of_texts=True) if numbers else self
 
     def _has(self, rows: Any) -> bool:
         first = self._table.filter(rows).limit(1).count()
@@ -108,8 +98,8 @@ class IbisTable(Source):
         rows = self._table.select(*columns)
         reader = _from_ibis("reading", partial(rows.to_pyarrow_batches, chunk_size=BATCH))
         while (batch := _from_ibis("reading", partial(next, reader, None))) is not None:
-            frame = batch.to_pandas(strings_to_categorical=levels)
-            yield frame.mask(frame.isin(masked)) if self.missing_texts and masked else frame
+            frame = in_pandas(batch, strings_to_categorical=levels)
+            yield frame.mask(frame.isin(masked)) if self._of_texts and masked else frame
 
     def sample(self, columns: Sequence[str], n: int = SAMPLED) -> pd.DataFrame:
         import ibis
@@ -118,14 +108,14 @@ class IbisTable(Source):
         rows, total = self._table.select(*columns), self.count()
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
-        frame: pd.DataFrame = _from_ibis("reading", rows.to_pyarrow).to_pandas()
-        # days of a DATE column stay days
-        return frame.mask(frame.isin(self.missing_texts)) if self.missing_texts else frame
+        frame = in_pandas(_from_ibis("reading", rows.to_pyarrow))  # days of a DATE stay days
+        return frame.mask(frame.isin(self.missing_texts)) if self._of_texts else frame
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])
         known = {id(cells): cells for request in requests for cells in request}
         known = {key: replace(cells, missing_texts=_missing_texts(cells, self.missing_texts))
+                 if self._table[cells.column].type().is_string() else cells
                  for key, cells in known.items()}  # fmt: skip
         if not self.grouped:
             asked = [tuple(known[id(cells)] for cells in request) for request in requests]
@@ -138,7 +128,7 @@ class IbisTable(Source):
     def _counted(self, keys: Sequence[_Key]) -> IntArray:
         named = {f"key_{place}": key.expression for place, key in enumerate(keys)}
         grouped = self._table.group_by(**named).aggregate(records=self._table.count())
-        groups = _from_ibis("counting", grouped.to_pandas)
+        groups = in_pandas(_from_ibis("counting", grouped.to_pyarrow))
         counts = np.zeros([key.cells.n_cells for key in keys], dtype=np.int64)
         places = tuple(key.places(groups[name]) for name, key in zip(named, keys, strict=True))
         np.add.at(counts, places, groups["records"].to_numpy(dtype=np.int64))
@@ -186,6 +176,17 @@ class _Key:
             missing = bool(groups[place < 0].isna().any())
             raise refuse_values(self.cells.column, missing=missing)
         return place
+
+
+def _as_read(column: Any, dtype: Any) -> Any:
+    """A column as a file's is read, None if it is so: whole numbers that no float holds, times of a
+    day and intervals as texts, decimals and floats of four bytes as the floats written alike."""
+    whole = dtype.is_decimal() and dtype.scale == 0 and (dtype.precision or 16) > 15
+    if whole or dtype.is_time() or dtype.is_interval():
+        return column.cast("string")
+    if dtype.is_float32():
+        return column.cast("string").cast("float64")
+    return column.cast("float64") if dtype.is_decimal() else None
 
 
 def _missing_texts(cells: ColumnCells, texts: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SourceFailed
 from pyhybrid.sources.cluster import DaskFrame, SparkFrame
-from pyhybrid.sources.dialects import MISSING_NUMBERS, Dialect, dialect_of, header_of
+from pyhybrid.sources.dialects import Dialect, dialect_of, header_of
 from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.sources.source import Source
 
@@ -137,7 +137,7 @@ def _of_files(name: str) -> Source:
         raise InvalidInput(f"files of {name!r} must be UTF-8: write them so") from None
     except Exception as error:
         raise SourceFailed(f"files of {name!r} cannot be read: {type(error).__name__}") from None
-    return IbisTable(table, MISSING_NUMBERS)
+    return IbisTable(table, of_texts=True)
 
 
 def _dialect(name: str, paths: list[str]) -> Dialect:

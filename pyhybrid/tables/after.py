@@ -194,14 +194,16 @@ def _read(text: str) -> Relation:
 
 
 def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
-    """Numbers (days for dates), logicals that may be missing, or texts, as the kind says."""
+    """Numbers (days for dates that are no codes), logicals that may be missing, or texts, as the
+    kind says."""
     values: pd.Series
     levels = kind.levels if isinstance(kind, Leveled) else ()
     logicals = levels and all(isinstance(level, bool) for level in levels)
     numbers = levels and not any(isinstance(level, str | bool) for level in levels)
     if isinstance(kind, Dates):
         times = read_dates(column, kind.format if "%" in kind.format else None)
-        values = (times - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        days = (times.to_numpy("M8[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        values = pd.Series(np.where(kind.numbers(column) < 0, np.nan, days), index=column.index)
     elif logicals or (kind is None and pd.api.types.is_bool_dtype(column.dtype)):
         values = column.astype("boolean")
     elif numbers or isinstance(kind, Real) or (not levels and is_number(column)):

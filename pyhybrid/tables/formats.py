@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.sources.dialects import check_header, dialect_of, opened
+from pyhybrid.sources.source import in_pandas
 
 FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -98,6 +100,17 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     table: pd.DataFrame = pd.read_csv(path, **options)
     check_header(path, header, table)
     return Texts(cells=table, remarks=() if separator else dialect.remarks)
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """The columns of a Parquet file, whole numbers as such where some are missing."""
+    from pyarrow import parquet
+
+    check_names(parquet.read_schema(path).names, [])
+    frame = in_pandas(parquet.ParquetFile(path).read())
+    check_names(frame.columns, frame.index.names)
+    frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
+    return frame
 
 
 def reason_of(error: Exception, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Tables from files: texts as they stand there, Parquet with its dtypes.
+"""Tables from files: texts as they stand there, other columns of Parquet with their dtypes.
 
 A column of texts holds numbers if every cell is one that writes back as its text. "00123",
 "6.1" beside "6.10", and whole numbers that no float holds are codes: texts. What stands for a
@@ -19,14 +19,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.sources.dialects import MARKS, MISSING_LEVELS, MISSING_NUMBERS
-from pyhybrid.tables.formats import format_of, read_texts, reason_of
+from pyhybrid.tables.formats import Texts, format_of, read_parquet, read_texts, reason_of
 
 # a number that would lose its first character, and 1E10: programs write 1e+10
 _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
@@ -60,13 +59,13 @@ _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SourceTable:
-    """A table read from a file: numbers as numbers and text as text; but of a Parquet file, every
-    cell, too, as a text with plain numbers, and what reads one cell alone (`by_cell`), a remark by
-    column of numbers that has text among them, and the codes that the file declares.
-    `file_format` is that of a release, "csv" or "parquet"."""
+    """A table read from a file: numbers as numbers and text as text; its columns as they are to be
+    published: texts with plain numbers, of a Parquet file those that `frame` has otherwise; what
+    reads one cell alone (`by_cell`), a remark by column of numbers that has text among them, and
+    the codes that the file declares. `file_format` is that of a release, "csv" or "parquet"."""
 
     frame: pd.DataFrame
-    text: pd.DataFrame | None
+    text: pd.DataFrame
     file_format: str
     name: str = ""
     remarks: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +86,6 @@ class SourceTable:
     def restore(self, release: Any, ids: Collection[str] = ()) -> Any:
         """The release with unsynthesized columns letter by letter as they stand in the file, but
         for `ids`, whose values were replaced."""
-        if self.text is None:
-            return release
         table = release.synthetic[0]
         texts = {name: self.text[name] for name in table.columns
                  if str(name) not in ids and name in self.text}  # fmt: skip
@@ -136,14 +133,19 @@ def read_file(
     written = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=tuple(missing))
     try:
         if kind == "parquet":
-            return _of_frame(source, pd.read_parquet(source))
-        texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
+            whole = read_parquet(source)
+            frame = with_columns(whole, {name: plain_numbers(c) for name, c in whole.items()})
+            texts = Texts(cells=texts_of(frame))
+        else:
+            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
+            frame = texts.cells
     except InvalidInput:
         raise
     except Exception as error:  # a damaged file makes its reader raise whatever it trips over
         reason = reason_of(error, source)
         raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
-    _check_size(source, texts.cells)
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
     text = texts.cells.apply(written.plain) if written.says else texts.cells
     columns, remarks = {}, {}
     for name in text:
@@ -153,29 +155,41 @@ def read_file(
         columns[name] = column
         if why is not None:
             remarks[str(name)] = why
+    frame = with_columns(frame, columns)
+    if kind == "parquet":
+        text = whole[[name for name in whole if whole[name].dtype != frame[name].dtype]]
     return SourceTable(
-        frame=pd.DataFrame(columns),
+        frame=frame,
         text=text,
-        file_format="csv",
+        file_format="parquet" if kind == "parquet" else "csv",
         name=source.name,
         remarks=remarks,
         of_file=texts.remarks,
         codes=texts.codes,
-        by_cell=lambda name, form: _cells(texts.cells[name], form, written),
+        by_cell=lambda name, form: (
+            _cells(texts.cells[name], form, written) if name in texts.cells else frame[name]
+        ),
     )
 
 
-def _of_frame(path: Path, frame: pd.DataFrame) -> SourceTable:
-    _check_size(path, frame)
-    check_names(frame.columns, frame.index.names)
-    frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
-    frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
-    return SourceTable(frame=frame, text=None, file_format="parquet", name=path.name)
+def texts_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns of texts, empty where there is none, and those of times of a day; categories if
+    these are numbers."""
+    cells = {}
+    for name, column in frame.items():
+        levels = column
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            levels = pd.Series(column.cat.categories)
+        held = pd.api.types.infer_dtype(levels, skipna=True)
+        if held == "time" or (held == "string" and (levels is column or _of_numbers(levels))):
+            cells[name] = column.astype(object).map(str, na_action="ignore").fillna("")
+    texts: pd.DataFrame = pd.DataFrame(cells, index=frame.index)
+    return texts
 
 
-def _check_size(path: Path, frame: pd.DataFrame) -> None:
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
+def _of_numbers(levels: pd.Series) -> bool:
+    typed = _typed(levels)
+    return pd.api.types.is_numeric_dtype(typed.dtype) or text_among_numbers(typed) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,13 +277,9 @@ def _typed(text: pd.Series) -> pd.Series:
 
 
 def typed_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns of texts as `read_file` takes them, of files that were read without it."""
-    texts = {
-        name: _typed(column.fillna("").astype(object))
-        for name, column in frame.items()
-        if all(isinstance(cell, str) for cell in column.dropna())
-    }
-    return with_columns(frame, texts)
+    """Columns as `read_file` takes them, of tables that were read without it."""
+    frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
+    return with_columns(frame, {name: _typed(cells) for name, cells in texts_of(frame).items()})
 
 
 def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:

@@ -27,6 +27,8 @@ WRITTEN = {
         name: TIMES.dt.strftime(name)
         for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
     },
+    "%Y-%j": TIMES.dt.strftime("%Y-%j"),
+    "%y%j": TIMES.dt.strftime("%y%j"),
     "%Y%j": TIMES.dt.strftime("%Y%j").astype(int),
     "%I:%M %p": TIMES.dt.strftime("%I:%M %p"),
     "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
@@ -113,6 +115,7 @@ def test_texts_whose_format_is_not_told_are_no_dates(texts: list[str]) -> None:
     ({"lower": "2000-01-01", "upper": "1999-01-01"}, "upper must be after lower"),
     ({"lower": "2000-01-01", "upper": "2001-01-01", "format": "ISO"}, "format must be of strftime"),
     ({"lower": 20000101, "upper": "2001-01-01"}, "must be texts"),
+    ({"lower": "00", "upper": "52", "format": "%U"}, "%U is none of these"),
 ])  # fmt: skip
 def test_what_is_no_range_of_dates_is_refused(settings: dict[str, Any], message: str) -> None:
     refuses(message, ph.Dates, **settings)

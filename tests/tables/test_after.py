@@ -125,6 +125,18 @@ def test_a_missing_value_breaks_no_rule_and_empties_nothing() -> None:
     assert both.broken(df, {}).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize("code", ["9999-12-31", "1111-11-11"])
+def test_dates_that_stand_for_something_else_break_no_rule(code: str) -> None:
+    """Seen: an error of pandas, which quoted them, on the way of a strict release."""
+    days = ["2001-05-06", "2003-01-01", code]
+    kinds = {"a": ph.Dates(lower="2000-01-01", upper="2009-12-31", codes=(code,)),
+             "b": ph.Dates(lower="2000-01-01", upper="2009-12-31", format="date")}  # fmt: skip
+    table = pd.DataFrame({"a": days, "b": pd.to_datetime(["2002-01-01"] * 3).date})
+    for text in ("a <= b", "b >= a"):
+        (relation,) = relations([text], ["a", "b"], ["a", "b"])
+        assert relation.broken(table, kinds).tolist() == [False, True, False]
+
+
 def test_the_owners_report_measures_what_was_declared(people: pd.DataFrame) -> None:
     after = ["start <= end", "start >= 10"]
     release = ph.synthesize_table(

@@ -2,17 +2,21 @@
 
 import csv
 from datetime import date, datetime, time
+from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
-from pyhybrid.models.columns.kinds import Counts, Nominal
+from pyhybrid.models.columns.kinds import Counts, Leveled, Nominal, kind_of
 from pyhybrid.sources.opening import open_source
-from pyhybrid.tables.read import SourceTable, read_file
+from pyhybrid.tables.read import SourceTable, read_file, typed_texts
 from tests.conftest import require
 from tests.refusals import refuses
 
@@ -247,6 +251,53 @@ def test_an_encoding_is_named_rightly(tmp_path: Path) -> None:
     path.write_bytes("a,b\n1,2\n".encode("utf-16-le"))
     refuses("encoding='utf-16-le' reads", read_file, path)
     refuses("encoding must be one that Python knows", read_file, path, encoding="nope")
+
+
+LARGE = [9007199254740993, None, 9007199254740995, 9007199254740997] * 4
+DAYS = [date(2021, 3, 1), date(2021, 4, 1), None, date(1999, 12, 31)] * 4
+TYPED = {
+    "large": (pa.array(LARGE), [None if v is None else str(v) for v in LARGE]),
+    "whole": (pa.array([5, None, 7, 8] * 4), [5, None, 7, 8] * 4),
+    "digits": (pa.array([Decimal(12345678901234567890 + k) for k in range(16)], pa.decimal128(20)),
+               [str(12345678901234567890 + k) for k in range(16)]),
+    "short": (pa.array([709.8, 0.1, None, 3.5] * 4, pa.float32()), [709.8, 0.1, None, 3.5] * 4),
+    "texts": (pa.array(["60", "", "7", None] * 4), [60, None, 7, None] * 4),
+    "codes": (pa.array([*map(str, range(16))]).dictionary_encode(), [*range(16)]),
+    "names": (pa.array(["x", "y"] * 8).dictionary_encode(), ["x", "y"] * 8),
+    "day": (pa.array(DAYS), DAYS), "at": (pa.array([time(8), time(9, 30)] * 8),
+                                          ["08:00:00", "09:30:00"] * 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPED)
+@pytest.mark.parametrize("stored", ["t.parquet", "folder", "t.duckdb"])
+def test_typed_columns_are_read_as_those_of_a_csv_file(
+    tmp_path: Path, name: str, stored: str
+) -> None:
+    """Seen: three identifiers became two; each person's age was a level; 709.81140047."""
+    table, (held, expected) = pa.table({"g": ["a"] * 16, name: TYPED[name][0]}), TYPED[name]
+    parquet.write_table(table, tmp_path / "t.parquet")
+    if stored == "t.parquet":
+        source = read_file(tmp_path / stored)
+        frame = source.frame
+        kept = source.text.get(name, frame[name])
+        written = pa.Table.from_pandas(kept.to_frame())[name].combine_chunks()
+        assert written.cast(held.type).to_pylist() == held.to_pylist(), "as it was"
+    else:
+        with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+            connection.execute(f"create table t as from '{tmp_path / 't.parquet'}'")
+        of = (
+            str(tmp_path / "*.parquet")
+            if stored == "folder"
+            else f"duckdb://{tmp_path / stored}::t"
+        )
+        frame = typed_texts(open_source(of).sample(["g", name]))
+    column = frame[name].astype(object)
+    assert column.where(column.notna(), None).tolist() == expected
+    levels = [level for level in dict.fromkeys(expected) if level is not None]
+    kind = kind_of(frame[name])
+    if isinstance(kind, Leveled) and name != "names":
+        assert {*kind.levels} == {str(v) if isinstance(v, date) else v for v in levels}
 
 
 def test_excel_is_read_as_texts(tmp_path: Path) -> None:

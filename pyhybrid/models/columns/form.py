@@ -12,6 +12,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype
 
 from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.support import check_decimals
+from pyhybrid.models.columns.support import LARGEST, check_decimals, shortest
 from pyhybrid.models.formula.values import (
     column_like,
     first_row,
@@ -92,7 +94,7 @@ def _plain(number: float) -> int | float:
 def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
     """Place of each entry among the levels, -1 for none, shape (n,): of the same text, else of the
     same number, so that no other entry has a say; of several that are one number the one that is
-    written so, or the first."""
+    written so, or the first. Dates, and whole numbers that no float holds, are their texts."""
     ranked = sorted(
         ((number_in(level), place, level) for place, level in enumerate(levels)),
         key=lambda rank: (isinstance(rank[2], str), rank[2] != str(_plain(rank[0]))),
@@ -105,6 +107,10 @@ def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
     known.pop(math.nan, None)
 
     def place_of(entry: Any) -> int:
+        if isinstance(entry, date | time) or (
+            isinstance(entry, int | np.integer) and abs(entry) >= LARGEST
+        ):
+            entry = text_of(entry)
         number = number_in(entry)
         other = isinstance(entry, Hashable) and (math.isnan(number) or entry in known)
         return known.get(entry if other else number, -1)
@@ -306,6 +312,6 @@ def numbers_in(column: pd.Series) -> FloatArray:
     """Entries as floats, each by itself, NaN for what is no number, shape (n,)."""
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return shortest(column).to_numpy(dtype=np.float64, na_value=np.nan)
     entries = column.astype(object)
     return np.array([entry if isinstance(entry, float) else number_in(entry) for entry in entries])

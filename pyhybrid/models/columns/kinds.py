@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
 from pyhybrid.core.dates import (
     DATE,
+    FIELDS,
     MOST_DATES,
     NUMBERS,
     TIME,
@@ -30,7 +33,7 @@ from pyhybrid.core.dates import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Kind, check_levels_given
-from pyhybrid.models.columns.support import FEW, decimals_of
+from pyhybrid.models.columns.support import FEW, LARGEST, decimals_of, shortest
 from pyhybrid.models.formula.values import column_like
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
@@ -168,6 +171,10 @@ class Dates(Kind):
             raise InvalidInput("lower, upper, format and codes of dates must be texts")
         if self.format not in _TYPED and "%" not in self.format:
             raise InvalidInput(f"format must be of strftime, 'date' or 'datetime': {self.format!r}")
+        unknown = {*re.findall(r"%-?.?", self.format)} - FIELDS
+        if unknown:
+            known = ", ".join(sorted(FIELDS))
+            raise InvalidInput(f"format must be of {known}: {min(unknown)} is none of these")
         for name in ("lower", "upper"):
             if pd.isna(self._end(name)):
                 raise InvalidInput(
@@ -299,16 +306,27 @@ def kind_of(column: pd.Series) -> Kind:
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
         return replace(_kind_of_numbers(held), missing=missing)
     try:
-        return Nominal(levels=tuple(sorted(held.unique())), missing=missing)
+        levels = tuple(sorted(held.unique()))
+        if all(isinstance(level, date) for level in levels):
+            return Ordered(levels=tuple(dict.fromkeys(map(text_of, levels))), missing=missing)
+        return Nominal(levels=levels, missing=missing)
     except (TypeError, InvalidInput):
         raise _no_kind(column) from None
 
 
 def plain_numbers(column: pd.Series) -> pd.Series:
-    """A column of decimals, as databases write amounts, as floats; any other as it is."""
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "decimal":
-        return column.astype(np.float64)
-    return column
+    """Decimals, as databases write amounts, and floats of four bytes as floats that are written
+    alike, but whole numbers that no float holds as texts, as a CSV file's; any other column as it
+    is."""
+    decimal = column.dtype == object and pd.api.types.infer_dtype(column) == "decimal"
+    if not decimal and not pd.api.types.is_integer_dtype(column.dtype):
+        return shortest(column)
+    held = column.dropna()
+    large = len(held) and (held.min() <= -LARGEST or held.max() >= LARGEST)
+    if large and (held % 1 == 0).all():
+        texts: pd.Series = column.astype(object).map(lambda x: str(int(x)), na_action="ignore")
+        return texts
+    return column.astype(np.float64) if decimal else column
 
 
 def dates_kind(column: pd.Series) -> Dates | None:

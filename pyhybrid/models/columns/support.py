@@ -58,6 +58,15 @@ def plain_dtype(dtype: Any) -> Any:
     return next((getattr(dtype, n) for n in ("numpy_dtype", "subtype") if hasattr(dtype, n)), dtype)
 
 
+def shortest(column: pd.Series) -> pd.Series:
+    """Floats of four bytes as those of eight that are written alike: 0.1, not 0.10000000149."""
+    if column.dtype not in ("float32", "Float32"):
+        return column
+    codes, values = pd.factorize(column.to_numpy(np.float32, na_value=np.nan))
+    numbers = np.append(values.astype(str).astype(np.float64), np.nan)
+    return column_like(numbers[codes], column)
+
+
 def limits_of_dtype(dtype: Any) -> tuple[float, float]:
     """Smallest and largest float that a column of this dtype can hold; infinite for floats."""
     if not pd.api.types.is_integer_dtype(dtype):
