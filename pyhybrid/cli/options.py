@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,12 +40,13 @@ def read_table(
     column of numbers that has text among them, but for the columns `unsaid`."""
     given: dict[str, Any] = {}
     for key, mark, value in (text.partition("=") for text in read or ()):
-        check_choice(key.strip(), "--read", _READINGS)
+        name = check_choice(key.strip(), "--read", _READINGS)
         if not mark or not value:
             raise InvalidInput(f"--read must be KEY=VALUE, such as decimal=, : found {key!r}")
-        given[key.strip()] = {"tab": "\t", "\\t": "\t"}.get(value, value)
-    if "missing" in given:
-        given["missing"] = given["missing"].split("+")
+        if name in ("missing", "numbers"):  # 90+ is one mark
+            given[name] = [*given.get(name, ()), *re.split(r"(?<=.)\+(?=[^+])", value)]
+        else:
+            given[name] = {"tab": "\t", "\\t": "\t"}.get(value, value)
     formulas = check_choice(given.pop("formulas", "kept"), "formulas", ("kept", "escaped"))
     source = replace(read_file(path, **given), excel_safe=formulas == "escaped")
     columns = {name: why for name, why in source.remarks.items() if name not in unsaid}
@@ -56,7 +58,8 @@ def read_table(
 
 
 _READINGS = (
-    "decimal", "thousands", "signs", "missing", "separator", "encoding", "sheet", "formulas",
+    "decimal", "thousands", "signs", "missing", "numbers", "separator", "encoding", "sheet",
+    "formulas",
 )  # fmt: skip
 
 

@@ -109,8 +109,9 @@ def read_parquet(path: Path) -> pd.DataFrame:
     check_names(parquet.read_schema(path).names, [])
     frame = in_pandas(parquet.ParquetFile(path).read())
     check_names(frame.columns, frame.index.names)
-    frame = frame.reset_index(drop=all(name is None for name in frame.index.names))
-    return frame
+    labels: bool = all(name is None for name in frame.index.names)
+    table: pd.DataFrame = frame.reset_index(drop=labels)
+    return table
 
 
 def reason_of(error: Exception, path: Path) -> str:

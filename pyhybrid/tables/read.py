@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.models.columns.form import Form
+from pyhybrid.models.columns.form import Form, number_in
 from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
 from pyhybrid.models.formula.values import with_columns
@@ -99,6 +99,7 @@ def read_file(
     thousands: str = "",
     signs: str = "",
     missing: Sequence[str] = (),
+    numbers: Sequence[str] = (),
     separator: str | None = None,
     encoding: str = "utf-8",
     sheet: str | None = None,
@@ -116,7 +117,11 @@ def read_file(
     signs : str
         Characters and words beside numbers that are left out, such as ``"$%"`` and ``"CHF+kg"``.
     missing : sequence of str
-        Cells that are missing values in columns of numbers, such as ``[".", "N"]``.
+        Cells that are missing values in columns of numbers, such as ``[".", "N"]``; those that are
+        numbers by column, such as ``["hours:99"]``.
+    numbers : sequence of str
+        Columns of numbers that are not written in one way: with ``+``, exponents, blanks, other
+        digits, ``12.5`` beside ``12.50``.
     separator : str, optional
         Between cells of a CSV file; if omitted a comma, or what the lines agree on.
     encoding : str
@@ -130,7 +135,7 @@ def read_file(
         For a file that cannot be read, with the reason, which quotes no cell.
     """
     source, kind = Path(path), format_of(path)
-    written = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=tuple(missing))
+    general = _Written(decimal=decimal, thousands=thousands, signs=signs, missing=())
     try:
         if kind == "parquet":
             whole = read_parquet(source)
@@ -146,10 +151,18 @@ def read_file(
         raise InvalidInput(f"data file {path} cannot be read: {reason}") from None
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise InvalidInput(f"data file {path} must have rows and columns: found {frame.shape}")
-    text = texts.cells.apply(written.plain) if written.says else texts.cells
+    if unknown := {*numbers} - {*texts.cells}:
+        raise InvalidInput(f"numbers must name columns of texts: {min(unknown)!r} is none")
+    marks = _marks_by_column(missing, texts.cells)
+    ways = {name: replace(general, missing=marks[name]) for name in texts.cells}
+    text = with_columns(texts.cells, {
+        name: written.loosely(cells) if name in numbers else written.plain(cells)
+        for (name, cells), written in zip(texts.cells.items(), ways.values(), strict=True)
+        if written.says or name in numbers
+    })  # fmt: skip
     columns, remarks = {}, {}
     for name in text:
-        why = written.unread(texts.cells[name], text[name])
+        why = ways[name].unread(texts.cells[name], text[name])
         column = text[name].where(~text[name].isin(MISSING_LEVELS)) if why else _typed(text[name])
         why = why or text_among_numbers(column) or marks_among_numbers(text[name], column)
         columns[name] = column
@@ -167,7 +180,7 @@ def read_file(
         of_file=texts.remarks,
         codes=texts.codes,
         by_cell=lambda name, form: (
-            _cells(texts.cells[name], form, written) if name in texts.cells else frame[name]
+            _cells(texts.cells[name], form, ways[name]) if name in texts.cells else frame[name]
         ),
     )
 
@@ -228,6 +241,18 @@ class _Written:
         plain: pd.Series = cells.map(dict(zip(texts, numbers, strict=True))).fillna(cells)
         return plain
 
+    def loosely(self, text: pd.Series) -> pd.Series:
+        """Cells with plain numbers, if all that are not missing are numbers, however they are
+        written; else as they are."""
+        cells: pd.Series = text.where(~text.isin((*MISSING_NUMBERS, *self.missing)), "")
+        texts = pd.Series(cells[cells != ""].unique(), dtype=object)
+        numbers = _loose(texts)
+        if numbers.isna().any():
+            return text
+        plain = numbers.map(lambda number: np.format_float_positional(number, trim="-"))
+        known: pd.Series = cells.map(dict(zip(texts, plain, strict=True))).fillna("")
+        return known
+
     def numbers(self, texts: pd.Series) -> pd.Series:
         """Of each text the plain number, none if it is no number in this way, or a code: with a 0
         before its digits, with blanks that are not between thousands, or larger than floats."""
@@ -256,6 +281,29 @@ class _Written:
         if pd.to_numeric(held, errors="coerce").notna().mean() < _MOSTLY:
             return None
         return "it holds numbers with points, which are not decimal here, and is read as text"
+
+
+def _marks_by_column(missing: Sequence[str], columns: pd.DataFrame) -> dict[Any, tuple[str, ...]]:
+    """Marks of missing values; 99 must be one column's, as it is a number in others."""
+    marks: dict[Any, tuple[str, ...]] = dict.fromkeys(columns, ())
+    for mark in missing:
+        name, _, of_one = mark.partition(":")
+        if not (of_one and name in marks) and number_in(mark) == number_in(mark):
+            raise InvalidInput(
+                f"missing={mark} must name its column, as missing=COLUMN:{mark}: in others it may "
+                "be a number"
+            )
+        for column in [name] if of_one and name in marks else marks:
+            marks[column] += (of_one if of_one and name in marks else mark,)
+    return marks
+
+
+def _loose(texts: pd.Series) -> pd.Series:
+    """The number of each text, NaN for none: with any sign, blanks, exponents, and digits of any
+    script."""
+    plain = texts.str.replace(r"^\s*[−–]", "-", regex=True)
+    numbers: pd.Series = plain.str.replace(r"^\s*([+-])\s+", r"\1", regex=True).map(number_in)
+    return numbers.astype(np.float64)
 
 
 def _typed(text: pd.Series) -> pd.Series:
@@ -333,30 +381,52 @@ def text_among_numbers(column: pd.Series) -> str | None:
     known = known[~known.isin(MISSING_NUMBERS)]
     try:
         head = known.head(_LOOKED_AT).astype(str)
-        if not len(head) or _amounts(head)[0].mean() < _SOME:
+        if not len(head) or (_amounts(head)[0] | _loose(head).notna()).mean() < _SOME:
             return None
         codes, distinct = pd.factorize(known.astype(str))
         texts = pd.Series(distinct, dtype=object)
         amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
+    loose = _loose(texts)
     odd = np.flatnonzero(~amounts[codes])
     most = max(_FEW_TEXTS, amounts.sum() / 10)
-    few = (~amounts).sum() <= most < odd.size and amounts.sum() > FEW
-    if odd.size >= (1 - _MOSTLY) * known.size and not few:
-        return None
+    words = ~texts[~amounts].str.contains(r"\d")
+    few = (~amounts).sum() <= most < odd.size
+    few |= 2 * odd.size < known.size and 2 * words.sum() > words.size
+    if odd.size >= (1 - _MOSTLY) * known.size and not (few and amounts.sum() > FEW):
+        return _not_in_one_way(column.name, texts, loose, codes)
     rows = ", ".join(f"{known.index[place]:,}" for place in odd[:3])
     more = f" and {odd.size - 3:,} more" if odd.size > 3 else ""
     beside = f"text in row {rows}{more} (counted from 0 below the header)"
     signed = texts.str.match(r"\+\d+[.,]\d")  # +41 is a code, +3.5 is none
-    if not plain[amounts].all() or signed.sum() > FEW:
+    signs = not plain[amounts].all() or signed.sum() > FEW
+    if signs and loose.isna().any():
         why = _with_signs(texts[amounts], parts[amounts])
         return f"{why}; it has {beside}, too" if why and odd.size else why
-    if not odd.size or _as_written(texts[plain].reset_index(drop=True)) is None:  # codes
-        return None
+    if signs or not odd.size or _as_written(texts[plain].reset_index(drop=True)) is None:
+        return _not_in_one_way(column.name, texts, loose, codes)
+    top = "" if words.all() else "; answers such as 90+ can be numbers that types declare as codes"
     return (
         f"it holds numbers, but {beside}, and is read as text: mend these cells, or leave them "
-        "empty; if they stand for missing numbers, missing= reads them so"
+        f"empty; if they stand for missing numbers, missing= reads them so{top}"
+    )
+
+
+def _not_in_one_way(
+    name: Any, texts: pd.Series, loose: pd.Series, codes: npt.NDArray[np.intp]
+) -> str | None:
+    """Why texts are numbers that no program writes, and what reads them; None of codes: of one
+    width, all with +, with a 0 before their digits, or larger than floats."""
+    held, numbers = texts[loose.notna()], loose.dropna()
+    few = held.size <= FEW or loose.notna().to_numpy()[codes].mean() < _MOSTLY
+    if few or held.str.len().nunique() == 1 or (numbers.abs() >= _LARGEST).any():
+        return None
+    if held.str.startswith("+").all() or held.str.match(r"\s*[+-]?0\d").any():
+        return None
+    return (
+        f"it holds numbers that are not written in one way, and is read as text: numbers={name} "
+        "reads them"
     )
 
 
@@ -380,6 +450,7 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
     if any(re.match(_WORD, unit) for unit in units):  # 180 cm; or codes such as 12a
         letters = len(units) > 1 and all(len(unit) == 1 for unit in units)
         letters = letters and bool(parts[3].str.isdigit().all())
+        letters = letters and parts[3].nunique() < _MOSTLY * len(parts)  # no flags of numbers
         if letters or len(units) > _FEW_TEXTS or len(texts) <= FEW * len(units):
             return None
     signs = "+".join(sorted(money | units))
@@ -389,6 +460,8 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
             said = {"decimal": decimal.strip("."), "thousands": thousands, "signs": signs}
             given = [f"{name}={mark!r}" if mark == " " else f"{name}={mark}"
                      for name, mark in said.items() if mark]  # fmt: skip
+            if not given:  # blanks beside them
+                return None
             return f"{held} {' and '.join(given)} {'reads' if len(given) == 1 else 'read'} them"
     if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].isin(["−", "–"]).any():
         return f"{held} it has numbers below 0 as (5), 5- or with another sign: write them as -5"

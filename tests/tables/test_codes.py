@@ -29,6 +29,10 @@ ASKED = RNG.random(N) > 0.15
     (np.where(ASKED, RNG.integers(0, 3000, N), 8888), (8888,)),
     (np.where(ASKED, RNG.poisson(9, N), RNG.choice([88, 99], N)), (88, 99)),
     (np.where(np.arange(N) < 2, 999, RNG.poisson(9, N)), ()),  # of too few records
+    (np.where(ASKED, RNG.integers(0, 61, N), CODES + 106), (97, 98, 99)),
+    (np.where(ASKED, RNG.integers(0, 53, N), RNG.choice([98, 99], N)), (98, 99)),
+    (np.where(ASKED, RNG.normal(37, 0.6, N).round(1), 99.9), (99.9,)),
+    (RNG.integers(0, 100, N), ()), (RNG.normal(99, 0.3, N).round(1).clip(0, 99.9), ()),
     (INCOME, ()), (RNG.normal(0, 9, N).round(), ()), (RNG.integers(18, 100, N), ()),
     (np.where(np.arange(N) < 2, -9, INCOME), ()),  # of too few records
     (np.where(ASKED, INCOME, -1000 - np.arange(N) % 3), ()),  # losses

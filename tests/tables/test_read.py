@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.kinds import Counts, Leveled, Nominal, kind_of
 from pyhybrid.sources.opening import open_source
 from pyhybrid.tables.read import SourceTable, read_file, typed_texts
@@ -81,7 +82,16 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     (["1.200,50", "99,90", "7,25"], "decimal=, and thousands=. read them"),
     (["(1,234)", "870", "5-"], "numbers below 0 as (5), 5-"),
     ([f"{k}.50-" if k % 5 else f"{k}.50" for k in range(40)], "write them as -5"),
-    ([f"−{k}.5" for k in range(40)], "write them as -5"),
+    ([f"−{k}.5" for k in range(40)], "numbers=c reads"),
+    ([f"{k - 20:+d}" for k in range(40)], "numbers=c reads"),
+    ([f"\u00a0{k}" for k in range(40)], "numbers=c reads"),
+    ([f"- {k}" if k % 2 else f"{k}" for k in range(40)], "numbers=c reads"),
+    ([f"{k}E{k % 3}" for k in range(1, 40)], "numbers=c reads"),
+    ([f"{k / 4:.{k % 3}f}" for k in range(40)], "numbers=c reads"),
+    ([f"{k}".translate({48 + d: 0xFF10 + d for d in range(10)}) for k in range(40)], "numbers=c"),
+    ([f"{k}{['', 'e', 'p', 'b'][k % 4]}" for k in range(5, 90)], "write them in one way"),
+    ([*map(str, range(60)), *(f"note {'abcdefghij'[k % 10]}" for k in range(20))], "row 60"),
+    ([*map(str, range(50)), *["90+"] * 9], "types declare as codes"),
     ([f"{k}’050" for k in range(100, 140)], "thousands=’ reads them"),
     ([f"1,{k},500" for k in range(10, 40)], "write them in one way and one unit"),
     ([f"{k}.1 kg" for k in range(40, 90)], "signs=kg reads"),
@@ -89,7 +99,7 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     ([f"CHF {k}.6k" for k in range(40)], "signs=CHF+k reads"),
     ([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], "in one way and one unit"),
     ([f"$({k}.50)" if k % 5 else f"${k}.50" for k in range(20)], "write them as -5"),
-    ([f"{k - 20:+.1f}" for k in range(40)], "write them in one way"),
+    ([f"{k - 20:+.1f}" for k in range(40)], "numbers=c reads"),
     ([f"{k}.5{'Mk'[k % 2]}" for k in range(40)], "in one way"), ([f"{k}.50 Fr." for k in range(20)],
      "signs=Fr reads"), ([f"{k}.5{'*' * (k % 2)}" for k in range(20)], "in one way"),
     ([f"{k}.--" for k in range(20)], "write them in one way"), (["1,5E+03", ",5"], "in one way"),
@@ -113,6 +123,8 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     [f"{k}{letter}" for k in range(1, 14) for letter in "abcd"], ["Ward 1", "Ward 2", "12"] * 9,
     [f"ZH {k}" for k in range(90)], [f"{k // 10 * 10}-{k}" for k in range(40)],
     [*(f"{k}th" for k in range(4, 13)), "1st", "2nd", "3rd"], [f"12{k} 000{k} 4" for k in range(9)],
+    [f"+{k}" for k in range(1, 60)], [f"{k:04d}" if k % 3 else f"{k:02d}" for k in range(60)],
+    [f"{10**17 + 10**k}" for k in range(16)], [*(f"A{k}" for k in range(9)), *map(str, range(20))],
     [f"0{k} 123 45 67" for k in range(44, 90)], ["010 00", "010 01"] * 9, ["1 2", "1 1", "12"] * 9,
 ])  # fmt: skip
 def test_codes_with_letters_and_blanks_are_no_amounts(read: Any, cells: list[str]) -> None:
@@ -148,6 +160,9 @@ def test_what_is_said_of_some_columns_changes_no_codes_of_others(
     (["7", "N", ".", "-5"], {"missing": ["N", "."]}, [7, np.nan, np.nan, -5]),
     (["1 234 567", "870"], {"thousands": " "}, [1234567, 870]),
     ([",5", "-,25", "1,75"], {"decimal": ","}, [0.5, -0.25, 1.75]),
+    (["+5", "- 12", "12.50", "1E2", "−3", "NA", "٣"], {"numbers": ["c"]},
+     [5, -12, 12.5, 100, -3, np.nan, 3]),
+    (["99", "7", "x"], {"missing": ["c:99", "x"]}, [np.nan, 7, np.nan]),
     (["12.5 kg", "3.125kg."], {"signs": "CHF+kg"}, [12.5, 3.125]),
 ])  # fmt: skip
 def test_the_owner_says_how_numbers_are_written(
@@ -157,6 +172,16 @@ def test_the_owner_says_how_numbers_are_written(
     np.testing.assert_equal(table.frame["c"].to_numpy(), numbers)
     assert table.remarks == {}
     assert table.frame["g"].eq("a").all()
+
+
+def test_marks_of_the_command_line_are_taken_whole(read: Any, tmp_path: Path) -> None:
+    """Seen: --read missing=90+ made missing values of each 90 of other columns."""
+    read(["90", "90+", "7+", ".", "x"])
+    how = ["missing=90+", "missing=.+x", "missing=7+"]
+    numbers = read_table(tmp_path / "t.csv", read=how).frame["c"]
+    np.testing.assert_equal(numbers.to_numpy(), [90, np.nan, np.nan, np.nan, np.nan])
+    refuses("must name its column, as missing=COLUMN:99", read, ["99"], missing=["99"])
+    refuses("numbers must name columns of texts", read, ["99"], numbers=["nope"])
 
 
 def test_a_declared_column_is_read_cell_by_cell(read: Any) -> None:

@@ -51,6 +51,8 @@ _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
 _ENDS = {*_NINES, -9.0, *(-nines for nines in _NINES), 888.0, 8888.0, 88888.0, -8888.0}
+_DECIMAL_ENDS = (99.9, 999.9, 9999.9, 99.99, 999.99, 9999.99)
+_USUAL_GAPS = 3  # that answers are above amounts
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -194,10 +196,10 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None)
     return column_like(values, like).astype(dtype)
 
 
-def codes_among(column: pd.Series) -> tuple[int, ...]:
-    """Numbers that seem to be answers and no amounts: whole, few, and of several records each, as
-    -9, -8, -7 below amounts of at least 0, 97, 98, 99 far above all others, and a single end such
-    as 999 or -9999 that is far from the next number."""
+def codes_among(column: pd.Series) -> tuple[float, ...]:
+    """Numbers that seem to be answers and no amounts: few, and of several records each, as -9, -8,
+    -7 below amounts of at least 0, 97, 98, 99 above all others by more than these are apart, and a
+    single end such as 999, 99.9 or -9999 that is far from the next number."""
     if not is_number(column):
         return ()
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
@@ -210,8 +212,9 @@ def codes_among(column: pd.Series) -> tuple[int, ...]:
     for part in (values < 0, above):
         found, others = values[part], values[~part]
         apart = found.min(initial=0) > -100
-        if part is above:
-            apart = found.size > 1 and others.max(initial=0) < largest / 2
+        if part is above and (apart := min(found.size, others.size) > 1):
+            gap, usual = found[0] - others[-1], np.diff(others[-FEW:]).max()
+            apart = others[-1] < largest / 2 or gap >= _USUAL_GAPS * usual
         several = 0 < found.size <= _MOST_CODES and apart and others.size > 1
         if several and (found % 1 == 0).all() and counts[part].min() >= _RECORDS_OF_A_CODE:
             codes |= {*found}
@@ -219,6 +222,7 @@ def codes_among(column: pd.Series) -> tuple[int, ...]:
         gaps = np.abs(np.diff(others[-FEW:]))  # 99 among ages to 85 is far from these, too
         far = abs(others[-1]) < abs(values[end]) / 2
         far |= end == -1 and values[end] - others[-1] > 5 * gaps.max()
-        if values[end] in _ENDS and far and counts[end] >= _RECORDS_OF_A_CODE:
+        written = values[end] in _ENDS or round(float(values[end]), 2) in _DECIMAL_ENDS
+        if written and far and counts[end] >= _RECORDS_OF_A_CODE:
             codes.add(values[end])
-    return tuple(int(code) for code in sorted(codes))
+    return tuple(int(code) if code % 1 == 0 else float(code) for code in sorted(codes))
