@@ -125,6 +125,7 @@ def _of_files(name: str) -> Source:
     connection = ibis.duckdb.connect()
     try:
         if kind == _PARQUET:
+            _check_alike(name, paths)
             return IbisTable(connection.read_parquet(paths))
         dialect = _dialect(name, paths)
         table = connection.read_csv(
@@ -138,6 +139,28 @@ def _of_files(name: str) -> Source:
     except Exception as error:
         raise SourceFailed(f"files of {name!r} cannot be read: {type(error).__name__}") from None
     return IbisTable(table, of_texts=True)
+
+
+def _check_alike(name: str, paths: list[str]) -> None:
+    """Refuse Parquet files of which one lacks a column, or has text in it where others have none:
+    DuckDB would leave it out, or make levels of all."""
+    from pyarrow import parquet
+
+    files: list[dict[str, str]] = []
+    for path in paths:
+        schema = parquet.read_schema(path)
+        types = {field.name: str(getattr(field.type, "value_type", field.type)) for field in schema}
+        files.append({column: "text" if "string" in held else "null" if held == "null" else "other"
+                      for column, held in types.items()})  # fmt: skip
+    for column in dict.fromkeys(column for types in files for column in types):
+        held = [types.get(column, "none") for types in files]
+        kinds = [kind for kind in held if kind != "null"]
+        if len({*kinds}) > 1:
+            other = paths[held.index(next(kind for kind in kinds if kind != kinds[0]))]
+            raise InvalidInput(
+                f"files of {name!r} must have the same columns of the same types: column "
+                f"{column!r} of {other} is not that of {paths[held.index(kinds[0])]}"
+            )
 
 
 def _dialect(name: str, paths: list[str]) -> Dialect:

@@ -21,6 +21,8 @@ import pandas as pd
 
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.support import shortest
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.sources.dialects import check_header, dialect_of, opened
 from pyhybrid.sources.source import in_pandas
 
@@ -164,9 +166,14 @@ def _read_labelled(path: Path, kind: str) -> Texts:
     table, about = read(path, user_missing=True)
     cells, codes = {}, {}
     for name, column in table.items():
+        if is_number(column):
+            with np.errstate(over="ignore"):
+                short = column.astype(np.float32)
+            column = shortest(short) if (short.eq(column) | column.isna()).all() else column
         labels = about.variable_value_labels.get(name, {})
         known = column.dropna()
-        if labels and known.isin([*labels]).all():
+        unique = len({*labels.values()}) == len(labels)  # else two values would be one level
+        if labels and unique and known.isin([*labels]).all():
             cells[name] = column.map(labels).map(_text_of)
             continue
         letters = known[known.map(lambda value: isinstance(value, str))]

@@ -275,6 +275,23 @@ def test_no_password_is_read_from_a_name_or_told_by_an_error(
         open_source([1])
 
 
+@pytest.mark.parametrize(("other", "fine"), [
+    ({"age": [1.5], "z": ["07"]}, False), ({"age": [1.5], "w": [3]}, False),
+    ({"age": [1.5], "z": [3], "w": [3]}, False), ({"age": [1.5], "z": [None]}, True),
+])  # fmt: skip
+def test_parquet_files_of_unlike_columns_are_refused_by_name(
+    tmp_path: Path, other: dict[str, Any], fine: bool
+) -> None:
+    """Seen: 7 and "07" were levels; a column of one file was left out."""
+    for name, columns in (("a", {"age": [7], "z": [7]}), ("b", other)):
+        pd.DataFrame(columns).to_parquet(tmp_path / f"{name}.parquet")
+    if fine:
+        assert open_source(str(tmp_path)).count() == 2
+    else:
+        with pytest.raises(InvalidInput, match=r"column '[zw]' of .*b.parquet is not that of|of a"):
+            open_source(str(tmp_path))
+
+
 def test_a_table_that_is_gone_is_said_in_one_line(stored: Path, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes((stored / "parquet" / "0.parquet").read_bytes())
     source = open_source(str(tmp_path))

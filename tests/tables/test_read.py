@@ -368,6 +368,20 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     assert table.codes == ({"wage": (-9,)} if name == "t.sav" else {})
 
 
+def test_values_with_one_label_stay_apart_and_short_floats_are_as_written(tmp_path: Path) -> None:
+    """Seen: two municipalities became one; 709.81140047."""
+    import pyreadstat
+
+    own = pd.DataFrame({"gem": [1.0, 2, 3], "wage": np.array([709.8, 0.1, np.nan], np.float32)})
+    labels = {"gem": {1: "Other", 2: "Bern", 3: "Other"}}
+    pyreadstat.write_dta(own, tmp_path / "t.dta", variable_value_labels=labels)
+    pyreadstat.write_sav(own, tmp_path / "t.sav", variable_value_labels=labels)
+    assert read_file(tmp_path / "t.sav").frame["gem"].tolist() == [1, 2, 3]
+    table = read_file(tmp_path / "t.dta").frame
+    assert table.astype(object).where(table.notna(), None).to_dict("list") == {
+        "gem": [1, 2, 3], "wage": [709.8, 0.1, None]}  # fmt: skip
+
+
 @pytest.mark.parametrize(("header", "fine"), [
     ("59,low,-0.69", False), ("59,12,low", False), ("1,2", False),
     ("2010,2011,region", True), ("age,low,visits", True), ("x1,2nd,y", True),
