@@ -44,6 +44,24 @@ def test_a_kind_is_read_from_what_a_column_holds(name: str) -> None:
     assert kind_from_dict(shown) == found
 
 
+@pytest.mark.parametrize(("values", "levels"), [
+    ([f"{y}{w:02d}" for y in (2019, 2020) for w in range(1, 54)], True),
+    ([f"{y}{q}" for y in range(1990, 2020) for q in range(1, 5)], True),
+    ([f"{y}{(y + 1) % 100:02d}" for y in range(1980, 2020)], True),
+    ([f"{y}.{m:02d}" for y in (2019, 2020) for m in range(1, 13)], True),
+    ([y + q / 4 for y in range(1990, 2020) for q in range(4)], True),
+    ([f"{y}{d:03d}" for y in (19, 20) for d in range(1, 366)], True),
+    ([*range(10_001, 10_301)], False), ([*range(1950, 2020)], False),
+    ([*range(180_001, 219_000, 97)], False), ([k / 4 for k in range(8000, 8200)], True),
+    ([4, 8, 12, 20, 24, 28, 31, 32, 36, 40, 50, 51] * 20, True), ([*range(12)] * 20, False),
+    ([1111, 2211, 3344, 5120, 5223, 7231, 8322, 9112, 9333, 2634, 2635, 4110] * 2, False),
+])  # fmt: skip
+def test_periods_and_codes_are_levels(values: list[Any], levels: bool) -> None:
+    """Seen: 202183 and 2019474 came out, and countries that are none."""
+    kind = kind_of(pd.Series([*map(float, values)]).astype(float))
+    assert isinstance(kind, ph.Ordered) == levels
+
+
 @pytest.mark.parametrize(("values", "message"), [
     ([1, 1], "is constant"), ([None, None], "all are missing"), ([[1], [2]], "must hold texts"),
     ([*range(30), np.inf], "must hold finite numbers"),

@@ -40,7 +40,9 @@ _SMALL = 1000  # whole numbers up to it are taken for counts
 _POINT = 0.02  # share of zeros from which they are a point mass
 
 _TYPED = (DATE, TIME)
-_FEW_CODES, _DAY, _TWO_YEARS = 5, 86_400.0, 730
+_FEW_CODES, _DAY, _TWO_YEARS, _MOST_PERIODS = 5, 86_400.0, 730, 1000
+_PERIODS = ((100, 53, 1800, 2200), (10, 4, 1800, 2200), (1000, 366, 10, 100))
+_FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,8 +356,11 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
     exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
-    if levels.size <= FEW and exact:
-        return Nominal(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
+    coded = whole and levels.size <= min(_FEW_NUMBERS, values.size / 10)
+    coded = coded and np.median(np.diff(levels)) > 1
+    if exact and (levels.size <= FEW or coded or _are_periods(levels)):
+        leveled = Nominal if levels.size <= FEW else Ordered
+        return leveled(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
         spread = spread if spread > 0 else float(values.std())
@@ -377,6 +382,21 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)
+
+
+def _are_periods(values: FloatArray) -> bool:
+    """Whether numbers are of several years, with weeks or months (201953, 2019.11), quarters
+    (20194, 2019.25) or the year after (201920), or of two digits with days (19365): amounts would
+    have other last digits, too."""
+    whole = values if (values % 1 == 0).all() else np.round(100 * values)
+    for size, most, first, end in _PERIODS:
+        years, last = np.divmod(whole, size)
+        if first <= years[0] < years[-1] < end:
+            after = size == 100 and (last == (years + 1) % 100).all()
+            parts = whole is not values and (last % 25 == 0).all()
+            if after or parts or ((last >= 1) & (last <= most)).all():
+                return bool(values.size <= _MOST_PERIODS and (whole % 1 == 0).all())
+    return False
 
 
 def dates_in(column: pd.Series) -> dict[str, Any] | None:
