@@ -88,6 +88,11 @@ def dialect_of(path: Path, encoding: str, separator: str | None = None) -> Diale
         wide = start.count("\0") > 0.2 * len(start)
         how = f"it is UTF-16: encoding={way!r} reads it" if wide else "mend it"
         raise InvalidInput(f"data file {path} must be text without bytes of 0: {how}")
+    if re.search(r"\\\"[^\s,;|\"]", start):
+        raise InvalidInput(
+            f'data file {path} must have quotation marks within cells doubled, "": it has \\"; '
+            "write it anew without escapes"
+        )
     told = re.match(r"\"?sep=(.)\"?\r?\n", start)
     if told:
         start, separator = start[told.end() :], separator or told[1]
@@ -163,7 +168,8 @@ def check_header(path: Path, header: list[str], rows: pd.DataFrame) -> None:
     first: dict[str, int] = {}
     for place, name in enumerate(header, start=1):
         if first.setdefault(name, place) != place:
+            empty = "" if name else ": both are empty; a title above the names must go"
             raise InvalidInput(
                 f"column names must be unique: those of columns {first[name]} and {place} of data "
-                f"file {path} are the same"
+                f"file {path} are the same{empty}"
             )

@@ -109,7 +109,7 @@ class IbisTable(Source):
         if total > n:
             rows = rows.filter(ibis.random() < 1.1 * n / total).limit(n)
         frame = in_pandas(_from_ibis("reading", rows.to_pyarrow))  # days of a DATE stay days
-        return frame.mask(frame.isin(self.missing_texts)) if self._of_texts else frame
+        return frame.mask(frame.isin(MISSING_LEVELS)) if self._of_texts else frame
 
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])

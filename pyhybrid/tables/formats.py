@@ -32,6 +32,7 @@ FORMATS = {
 }  # fmt: skip
 """What a file is, by how its name ends; ``.gz`` may follow for texts."""
 _NUMBERS = (int, float, np.integer, np.floating)
+_FORMATS = 1000  # rows of a sheet whose formats are looked at
 _NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
 
 
@@ -148,13 +149,31 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
         sheets = [str(name) for name in book.sheet_names]
         if sheet is not None and sheet not in sheets:
             raise InvalidInput(f"sheet must be one of {', '.join(sheets)}: found {sheet!r}")
-        table = pd.read_excel(book, sheet or sheets[0], header=None, dtype=object, na_filter=False)
+        sheet_read = sheet or sheets[0]
+        table = pd.read_excel(book, sheet_read, header=None, dtype=object, na_filter=False)
+        zeros = _zeros_shown(book.book[sheet_read]) if book.engine == "openpyxl" else {}
     header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
-    cells = table.iloc[1:].map(_text_of).set_axis(header, axis=1).reset_index(drop=True)
+    cells = table.iloc[1:].map(_text_of)
+    for place, width in zeros.items():
+        cells[place] = cells[place].where(
+            ~cells[place].str.isdigit(), cells[place].str.zfill(width)
+        )
+    named = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as of a CSV file
+    cells = cells.set_axis(named, axis=1).reset_index(drop=True)
     check_header(path, header, cells)
     several = sheet is None and len(sheets) > 1
     remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
     return Texts(cells=cells, remarks=remarks)
+
+
+def _zeros_shown(sheet: Any) -> dict[int, int]:
+    """By place of a column its digits, if the format of all its first numbers is 00000 or alike."""
+    widths = {}
+    for place, cells in enumerate(zip(*sheet.iter_rows(min_row=2, max_row=_FORMATS), strict=False)):
+        formats = {cell.number_format for cell in cells if isinstance(cell.value, int)}
+        if len(formats) == 1 and re.fullmatch("00+", shown := formats.pop()):
+            widths[place] = len(shown)
+    return widths
 
 
 def _read_labelled(path: Path, kind: str) -> Texts:

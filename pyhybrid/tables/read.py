@@ -324,10 +324,15 @@ def _typed(text: pd.Series) -> pd.Series:
     return typed
 
 
-def typed_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns as `read_file` takes them, of tables that were read without it."""
+def typed_texts(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Columns as `read_file` takes them, of tables that were read without it, and its remarks."""
     frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
-    return with_columns(frame, {name: _typed(cells) for name, cells in texts_of(frame).items()})
+    texts = texts_of(frame)
+    columns = {name: _typed(cells) for name, cells in texts.items()}
+    said = {str(name): text_among_numbers(column) or marks_among_numbers(texts[name], column)
+            for name, column in columns.items()}  # fmt: skip
+    remarks = {name: why for name, why in said.items() if why is not None}
+    return with_columns(frame, columns), remarks
 
 
 def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:

@@ -96,6 +96,9 @@ def test_an_entry_has_no_say_in_another() -> None:
 def test_what_stands_for_something_else_is_a_code() -> None:
     column = pd.concat([WRITTEN["%Y-%m-%d"], pd.Series(["9999-12-31", "unknown"])])
     assert kind_of(column).codes == ("9999-12-31", "unknown")  # type: ignore[attr-defined]
+    for none in ("1900-01-01", "1970-01-01"):
+        column = pd.concat([WRITTEN["%Y-%m-%d"], pd.Series([none] * 9)])
+        assert kind_of(column).codes == (none,)  # type: ignore[attr-defined]
     whole = pd.concat([WRITTEN["%Y%m%d"], pd.Series([0, 99991231])])
     assert kind_of(whole).codes == ("0", "99991231")  # type: ignore[attr-defined]
 

@@ -257,6 +257,8 @@ def test_lines_that_fit_several_marks_are_refused(tmp_path: Path, text: str) -> 
     ("# made\na,b\n1,2\n", "line 2 has 2, the first one 1; a title"),
     ("Survey\n\na,b\n1,2\n", "line 3 has 2, the first one 1; a title"),
     ("a,b\n1," + "x" * 200_000, "more than 131,072 characters"),
+    ('a,b\n1,"he said \\"ok\\""\n', "quotation marks within cells doubled"),
+    (",b,\n1,2,3\n", "both are empty; a title"),
     ("a,b\n1,\0\n" + "1,2\n" * 9, "bytes of 0: mend"), ("a,a\nx,y\n", "columns 1 and 2 of data"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str) -> None:
@@ -316,7 +318,7 @@ def test_typed_columns_are_read_as_those_of_a_csv_file(
             if stored == "folder"
             else f"duckdb://{tmp_path / stored}::t"
         )
-        frame = typed_texts(open_source(of).sample(["g", name]))
+        frame, _ = typed_texts(open_source(of).sample(["g", name]))
     column = frame[name].astype(object)
     assert column.where(column.notna(), None).tolist() == expected
     levels = [level for level in dict.fromkeys(expected) if level is not None]
@@ -330,12 +332,17 @@ def test_excel_is_read_as_texts(tmp_path: Path) -> None:
     own = pd.DataFrame({"zip": ["00123", "60614"], "n": [7, 8], "wage": [2.5, None]})
     with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
         days = pd.to_datetime(["2021-03-01", "2021-04-01"])
-        own.assign(day=days, at=[time(8, 30), time(9)]).to_excel(book, index=False)
+        own.assign(day=days, at=[time(8, 30), time(9)], plz=[4109, 1067]).to_excel(
+            book, index=False
+        )
+        for row in (2, 3):
+            book.book.active.cell(row, 6).number_format = "00000"
         own[["n"]].to_excel(book, sheet_name="other", index=False)
     table = read_file(tmp_path / "t.xlsx")
     pd.testing.assert_frame_equal(table.frame[[*own]], own)
     assert table.frame["day"].tolist() == ["2021-03-01", "2021-04-01"]
     assert table.frame["at"].tolist() == ["08:30:00", "09:00:00"]
+    assert table.frame["plz"].tolist() == ["04109", "01067"]
     assert "its first sheet of 2" in table.of_file[0]
     assert [*read_file(tmp_path / "t.xlsx", sheet="other").frame] == ["n"]
     refuses("sheet must be one of", read_file, tmp_path / "t.xlsx", sheet="none")

@@ -41,6 +41,8 @@ _POINT = 0.02  # share of zeros from which they are a point mass
 
 _TYPED = (DATE, TIME)
 _FEW_CODES, _DAY, _TWO_YEARS, _MOST_PERIODS = 5, 86_400.0, 730, 1000
+_NO_DATES = tuple(map(pd.Timestamp, ("1900-01-01", "1970-01-01", "2099-12-31")))
+_FAR = pd.Timedelta(days=3653)
 _PERIODS = ((100, 53, 1800, 2200), (10, 4, 1800, 2200), (1000, 366, 10, 100))
 _FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
@@ -412,6 +414,10 @@ def dates_in(column: pd.Series) -> dict[str, Any] | None:
         texts = pd.Series(held.map(text_of).unique(), dtype=object)
         times = read_dates(texts, form)
     known = times.notna() & (plausible(times) | (not typed and "%Y" not in form))
+    for day in _NO_DATES:  # 1900-01-01 years before all others is none
+        others = times[known & (times != day)]
+        if len(others) and (others - day).abs().min() > _FAR:
+            known &= times != day
     codes = tuple(sorted(texts[~known]))
     if len(codes) > _FEW_CODES or known.sum() < 2:
         return None
