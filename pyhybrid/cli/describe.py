@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 from rich.markup import escape
 
-from pyhybrid.cli.console import frame_table, show
+from pyhybrid.cli.console import frame_table, note, show
 from pyhybrid.cli.in_parts import source_of
-from pyhybrid.cli.options import note_columns, read_table
+from pyhybrid.cli.options import read_table
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real
 from pyhybrid.models.columns.types_files import legend
@@ -33,7 +33,8 @@ def describe(data: Path, *, read: list[str] | None = None) -> None:
     else:
         table = open_source(many)
         df, remarks = typed_texts(table.sample(table.columns))
-        note_columns("a sample", remarks)
+        for told in remarks:
+            note(f"column {told!r}: {remarks[told]}")
         shown_rows = f"{table.count():,} rows, {len(df):,} of them looked at"
     risky, rows, kinds = to_decide(df), [], []
     for name, column in df.items():

@@ -49,19 +49,12 @@ def read_table(
             given[name] = {"tab": "\t", "\\t": "\t"}.get(value, value)
     formulas = check_choice(given.pop("formulas", "kept"), "formulas", ("kept", "escaped"))
     source = replace(read_file(path, **given), excel_safe=formulas == "escaped")
-    for line in source.of_file:
-        note(f"{source.name}: {line}")
     columns = {name: why for name, why in source.remarks.items() if name not in unsaid}
-    note_columns(source.name, columns)
+    for line in (*source.of_file, *(f"column {name!r}: {why}" for name, why in columns.items())):
+        note(f"{source.name}: {line}")
     if any(f"{key}=" in why for why in columns.values() for key in _READINGS):
         note("how cells are written is said by --read, e.g. --read decimal=, --read missing=.+N")
     return source
-
-
-def note_columns(name: str, remarks: Mapping[str, str]) -> None:
-    """Say what is remarked on columns of a table."""
-    for column, why in remarks.items():
-        note(f"{name}: column {column!r}: {why}")
 
 
 _READINGS = (

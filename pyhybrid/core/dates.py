@@ -25,18 +25,9 @@ _TIMES = (
 NUMBERS = ("%Y%m%d", "%Y%j", "%Y%m")
 """Formats of dates that are whole numbers."""
 _ALONE = (
-    *NUMBERS,
-    "%d%m%Y",
-    "%m%d%Y",
-    "%Y%m%d%H%M%S",
-    "%Y%m%dT%H%M%S",
-    "%Y-%m",
-    "%Y/%m",
-    "%m/%Y",
-    "%Y-%j",
-    "%y%j",
-    *_TIMES,
-)
+    *NUMBERS, "%d%m%Y", "%m%d%Y", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y-%m", "%Y/%m", "%m/%Y",
+    "%Y-%j", "%y%j", *_TIMES,
+)  # fmt: skip
 FIELDS = {*re.findall(r"%-?\w", "".join([*_DAYS, *_ALONE])), "%z"}
 """What a format can have."""
 _OFFSET = re.compile(r"(Z|[+-]\d\d:?\d\d)$")

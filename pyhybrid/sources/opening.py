@@ -146,21 +146,16 @@ def _check_alike(name: str, paths: list[str]) -> None:
     DuckDB would leave it out, or make levels of all."""
     from pyarrow import parquet
 
-    files: list[dict[str, str]] = []
-    for path in paths:
-        schema = parquet.read_schema(path)
-        types = {field.name: str(getattr(field.type, "value_type", field.type)) for field in schema}
-        files.append({column: "text" if "string" in held else "null" if held == "null" else "other"
-                      for column, held in types.items()})  # fmt: skip
-    for column in dict.fromkeys(column for types in files for column in types):
-        held = [types.get(column, "none") for types in files]
-        kinds = [kind for kind in held if kind != "null"]
-        if len({*kinds}) > 1:
-            other = paths[held.index(next(kind for kind in kinds if kind != kinds[0]))]
-            raise InvalidInput(
-                f"files of {name!r} must have the same columns of the same types: column "
-                f"{column!r} of {other} is not that of {paths[held.index(kinds[0])]}"
-            )
+    files = [{field.name: None if str(field.type) == "null" else "string" in str(field.type)
+              for field in parquet.read_schema(path)} for path in paths]  # fmt: skip
+    for path, types in zip(paths, files, strict=True):
+        for column in {**files[0], **types}:
+            pair = {types.get(column, "none"), files[0].get(column, "none")}
+            if "none" in pair or len(pair - {None}) > 1:
+                raise InvalidInput(
+                    f"files of {name!r} must have the same columns of the same types: column "
+                    f"{column!r} of {path} is not that of {paths[0]}"
+                )
 
 
 def _dialect(name: str, paths: list[str]) -> Dialect:

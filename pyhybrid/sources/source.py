@@ -7,7 +7,6 @@ changes nothing, to the last digit. `Source` is the only class that knows where 
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -112,15 +111,12 @@ class Source(ABC):
 
 def in_pandas(rows: Any, **how: Any) -> pd.DataFrame:
     """An Arrow table, its whole numbers as such where some are missing."""
-    absent = any(_whole_dtype(column.type) and column.null_count for column in rows.columns)
-    frame: pd.DataFrame = rows.to_pandas(types_mapper=_whole_dtype if absent else None, **how)
+    import pyarrow as pa
+
+    whole = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    absent = any(column.type in whole and column.null_count for column in rows.columns)
+    frame: pd.DataFrame = rows.to_pandas(types_mapper=whole.get if absent else None, **how)
     return frame
-
-
-def _whole_dtype(dtype: Any) -> Any:
-    name = str(dtype)
-    whole = re.fullmatch(r"u?int\d+", name) is not None
-    return pd.api.types.pandas_dtype(name.replace("i", "I").replace("u", "U")) if whole else None
 
 
 def refuse_values(column: str, *, missing: bool) -> InvalidInput:

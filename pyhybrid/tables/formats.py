@@ -12,7 +12,6 @@ import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import check_names
+from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import shortest
 from pyhybrid.models.formula.values import is_number
@@ -212,8 +212,6 @@ def _text_of(value: Any) -> str:
     """A cell as a CSV file has it: whole numbers without a point, days without a time."""
     if value is None or value is pd.NaT or (isinstance(value, float) and np.isnan(value)):
         return ""
-    if isinstance(value, datetime):
-        return str(value.date() if value.time() == time.min else value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, _NUMBERS):  # texts, days, times
-        return str(value)
+        return str(text_of(value))
     return str(int(value)) if value % 1 == 0 and abs(value) < 2**53 else repr(float(value))

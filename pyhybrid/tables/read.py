@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,8 @@ _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
 _TRIED, _SOME = 100, 0.01
 _FEW_TEXTS = 5  # that may be most of its cells, or be beside its numbers
 _WAYS = (
-    (".", ""),
-    (".", ","),
-    (",", ""),
-    (",", "."),
-    (".", "'"),
-    (".", "’"),
-    (".", " "),
-    (",", " "),
-)
+    (".", ""), (".", ","), (",", ""), (",", "."), (".", "'"), (".", "’"), (".", " "), (",", " "),
+)  # fmt: skip
 """Marks of decimals and thousands that texts are tried with."""
 _WORD = r"[^\W\d_]"
 _SYMBOLS = "$€£¥₹"
@@ -71,14 +65,12 @@ class SourceTable:
     remarks: Mapping[str, str] = field(default_factory=dict)
     of_file: tuple[str, ...] = ()
     codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    by_cell: Callable[[str, Form], pd.Series] | None = None
+    by_cell: Callable[[str, Form], pd.Series]
     excel_safe: bool = False
 
     def read_as(self, declared: Mapping[str, Form]) -> SourceTable:
         """The table with columns of a declared form read cell by cell, so that no cell's type is
         another's doing: a cell that is no level is missing if it is empty, NA or NaN."""
-        if self.by_cell is None:
-            return self
         cells = {name: self.by_cell(name, own) for name, own in declared.items()
                  if name in self.frame}  # fmt: skip
         return replace(self, frame=with_columns(self.frame, cells))
@@ -154,12 +146,9 @@ def read_file(
     if unknown := {*numbers} - {*texts.cells}:
         raise InvalidInput(f"numbers must name columns of texts: {min(unknown)!r} is none")
     marks = _marks_by_column(missing, texts.cells)
-    ways = {name: replace(general, missing=marks[name]) for name in texts.cells}
-    text = with_columns(texts.cells, {
-        name: written.loosely(cells) if name in numbers else written.plain(cells)
-        for (name, cells), written in zip(texts.cells.items(), ways.values(), strict=True)
-        if written.says or name in numbers
-    })  # fmt: skip
+    ways = {name: replace(general, missing=marks[name], loose=name in numbers) for name in marks}
+    text = with_columns(texts.cells, {name: way.plain(texts.cells[name])
+                                      for name, way in ways.items() if way.says})  # fmt: skip
     columns, remarks = {}, {}
     for name in text:
         why = ways[name].unread(texts.cells[name], text[name])
@@ -194,15 +183,11 @@ def texts_of(frame: pd.DataFrame) -> pd.DataFrame:
         if isinstance(column.dtype, pd.CategoricalDtype):
             levels = pd.Series(column.cat.categories)
         held = pd.api.types.infer_dtype(levels, skipna=True)
-        if held == "time" or (held == "string" and (levels is column or _of_numbers(levels))):
+        plain = levels is column or pd.api.types.is_numeric_dtype(_typed(levels).dtype)
+        if held == "time" or (held == "string" and plain):
             cells[name] = column.astype(object).map(str, na_action="ignore").fillna("")
     texts: pd.DataFrame = pd.DataFrame(cells, index=frame.index)
     return texts
-
-
-def _of_numbers(levels: pd.Series) -> bool:
-    typed = _typed(levels)
-    return pd.api.types.is_numeric_dtype(typed.dtype) or text_among_numbers(typed) is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +198,7 @@ class _Written:
     thousands: str
     signs: str
     missing: tuple[str, ...]
+    loose: bool = False
 
     def __post_init__(self) -> None:
         if len(self.decimal) != 1 or self.decimal in f"{self.thousands}{self.signs}":
@@ -236,26 +222,16 @@ class _Written:
         if numbers.isna().any() or ((numbers == texts).all() and _as_written(texts) is None):
             return text
         if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
-            floats = numbers.astype(np.float64)
-            numbers = floats.map(lambda number: np.format_float_positional(number, trim="-"))
+            numbers = numbers.astype(np.float64).map(_plain_text)
         plain: pd.Series = cells.map(dict(zip(texts, numbers, strict=True))).fillna(cells)
         return plain
-
-    def loosely(self, text: pd.Series) -> pd.Series:
-        """Cells with plain numbers, if all that are not missing are numbers, however they are
-        written; else as they are."""
-        cells: pd.Series = text.where(~text.isin((*MISSING_NUMBERS, *self.missing)), "")
-        texts = pd.Series(cells[cells != ""].unique(), dtype=object)
-        numbers = _loose(texts)
-        if numbers.isna().any():
-            return text
-        plain = numbers.map(lambda number: np.format_float_positional(number, trim="-"))
-        known: pd.Series = cells.map(dict(zip(texts, plain, strict=True))).fillna("")
-        return known
 
     def numbers(self, texts: pd.Series) -> pd.Series:
         """Of each text the plain number, none if it is no number in this way, or a code: with a 0
         before its digits, with blanks that are not between thousands, or larger than floats."""
+        if self.loose:
+            shown: pd.Series = _loose(texts).map(_plain_text, na_action="ignore")
+            return shown
         signs = re.findall(rf"{_WORD}+|[^\w\s+-]", self.signs)
         beside = "|".join([r"\s", *(re.escape(sign) + r"\.?" * sign.isalpha() for sign in signs)])
         beside, whole = rf"(?:{beside})*", r"(?:[1-9]\d*|0)"
@@ -288,14 +264,18 @@ def _marks_by_column(missing: Sequence[str], columns: pd.DataFrame) -> dict[Any,
     marks: dict[Any, tuple[str, ...]] = dict.fromkeys(columns, ())
     for mark in missing:
         name, _, of_one = mark.partition(":")
-        if not (of_one and name in marks) and number_in(mark) == number_in(mark):
+        named = bool(of_one) and name in marks
+        if not named and np.isfinite(number_in(mark)):
             raise InvalidInput(
                 f"missing={mark} must name its column, as missing=COLUMN:{mark}: in others it may "
                 "be a number"
             )
-        for column in [name] if of_one and name in marks else marks:
-            marks[column] += (of_one if of_one and name in marks else mark,)
+        for column in [name] if named else marks:
+            marks[column] += (of_one if named else mark,)
     return marks
+
+
+_plain_text = partial(np.format_float_positional, trim="-")
 
 
 def _loose(texts: pd.Series) -> pd.Series:
