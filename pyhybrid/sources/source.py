@@ -114,8 +114,10 @@ def in_pandas(rows: Any, **how: Any) -> pd.DataFrame:
     import pyarrow as pa
 
     whole = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
-    absent = any(column.type in whole and column.null_count for column in rows.columns)
-    frame: pd.DataFrame = rows.to_pandas(types_mapper=whole.get if absent else None, **how)
+    frame: pd.DataFrame = rows.to_pandas(**how)
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if column.type in whole and column.null_count and name in frame:
+            frame[name] = column.to_pandas(types_mapper=whole.get).array
     return frame
 
 
