@@ -26,7 +26,7 @@ NUMBERS = ("%Y%m%d", "%Y%j", "%Y%m")
 """Formats of dates that are whole numbers."""
 _ALONE = (
     *NUMBERS, "%d%m%Y", "%m%d%Y", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y-%m", "%Y/%m", "%m/%Y",
-    "%Y-%j", "%y%j", *_TIMES,
+    "%Y-%j", *_TIMES,
 )  # fmt: skip
 FIELDS = {*re.findall(r"%-?\w", "".join([*_DAYS, *_ALONE])), "%z"}
 """What a format can have."""
