@@ -47,8 +47,8 @@ class IbisTable(Source):
         # Rows of a server would travel; those of DuckDB are in this process, and numpy is faster.
         self.grouped = table.get_backend().name != "duckdb"
         self.columns = tuple(str(name) for name in table.columns)
-        read = {name: _as_read(table[name], dtype) for name, dtype in table.schema().items()}
-        read = {name: column for name, column in read.items() if column is not None}
+        read = {name: column for name, dtype in table.schema().items()
+                if (column := _as_read(table[name], dtype)) is not None}  # fmt: skip
         self._table = table.mutate(**read) if read else table
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, number_in
 from pyhybrid.models.columns.kinds import Dates, plain_numbers
 from pyhybrid.models.columns.support import FEW
-from pyhybrid.models.formula.values import with_columns
+from pyhybrid.models.formula.values import column_like, with_columns
 from pyhybrid.sources.dialects import MARKS, MISSING_LEVELS, MISSING_NUMBERS
 from pyhybrid.tables.formats import Texts, format_of, read_parquet, read_texts, reason_of
 
@@ -179,11 +179,10 @@ def texts_of(frame: pd.DataFrame) -> pd.DataFrame:
     these are numbers."""
     cells = {}
     for name, column in frame.items():
-        levels = column
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            levels = pd.Series(column.cat.categories)
+        coded = isinstance(column.dtype, pd.CategoricalDtype)
+        levels = pd.Series(column.cat.categories) if coded else column
         held = pd.api.types.infer_dtype(levels, skipna=True)
-        plain = levels is column or pd.api.types.is_numeric_dtype(_typed(levels).dtype)
+        plain = not coded or pd.api.types.is_numeric_dtype(_typed(levels).dtype)
         if held == "time" or (held == "string" and plain):
             cells[name] = column.astype(object).map(str, na_action="ignore").fillna("")
     texts: pd.DataFrame = pd.DataFrame(cells, index=frame.index)
@@ -252,9 +251,8 @@ class _Written:
         if self.decimal == "." or not text.equals(plain):
             return None
         held = text[~text.isin(MISSING_NUMBERS)]
-        if not held.str.contains(".", regex=False).any():
-            return None
-        if pd.to_numeric(held, errors="coerce").notna().mean() < _MOSTLY:
+        points = held.str.contains(".", regex=False).any()
+        if not points or pd.to_numeric(held, errors="coerce").notna().mean() < _MOSTLY:
             return None
         return "it holds numbers with points, which are not decimal here, and is read as text"
 
@@ -292,16 +290,13 @@ def _typed(text: pd.Series) -> pd.Series:
     texts = pd.Series(distinct)
     absent = texts.isin(MISSING_NUMBERS).to_numpy(dtype=bool)
     numbers = _as_written(texts[~absent].reset_index(drop=True))
-    typed: pd.Series
     if numbers is None:
         empty = texts.isin(MISSING_LEVELS).any()
-        typed = text.where(~text.isin(MISSING_LEVELS)) if empty else text
-    else:
-        known = np.full(texts.size, np.nan) if absent.any() else numbers
-        if absent.any():
-            known[~absent] = numbers
-        typed = pd.Series(known[codes], index=text.index, name=text.name)
-    return typed
+        return text.where(~text.isin(MISSING_LEVELS)) if empty else text
+    known = np.full(texts.size, np.nan) if absent.any() else numbers
+    if absent.any():
+        known[~absent] = numbers
+    return column_like(known[codes], text)
 
 
 def typed_texts(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
