@@ -43,7 +43,7 @@ class IbisTable(Source):
     NA, are missing wherever it is read."""
 
     def __init__(self, table: Any, *, of_texts: bool = False) -> None:
-        self.missing_texts, self._of_texts = MISSING_NUMBERS, of_texts
+        self._of_texts = of_texts
         # Rows of a server would travel; those of DuckDB are in this process, and numpy is faster.
         self.grouped = table.get_backend().name != "duckdb"
         self.columns = tuple(str(name) for name in table.columns)
@@ -63,7 +63,7 @@ class IbisTable(Source):
         texts = [name for name in columns if self._table[name].type().is_string()]
         numbers = {}
         for name in texts if self._of_texts else ():
-            text = _without(self._table[name], self.missing_texts)
+            text = _without(self._table[name], MISSING_NUMBERS)
             if not self._has(text.notnull() & (~text.re_search(_NUMBER) | text.re_search(_CODE))):
                 whole = not self._has(text.notnull() & ~text.re_search(_WHOLE))
                 numbers[name] = text.try_cast("int64" if whole else "float64")
@@ -114,7 +114,7 @@ class IbisTable(Source):
     def counts(self, requests: Sequence[Request]) -> list[IntArray]:
         self.check_columns([cells.column for request in requests for cells in request])
         known = {id(cells): cells for request in requests for cells in request}
-        known = {key: replace(cells, missing_texts=_missing_texts(cells, self.missing_texts))
+        known = {key: replace(cells, missing_texts=_missing_texts(cells))
                  if self._table[cells.column].type().is_string() else cells
                  for key, cells in known.items()}  # fmt: skip
         if not self.grouped:
@@ -122,7 +122,7 @@ class IbisTable(Source):
             names = dict.fromkeys(cells.column for cells in known.values())
             batches = self._batches([*names], levels=True, masked=())
             return [*self._sums(partial(counts_of, asked), batches).parts]
-        keys = {key: _Key(self._table, cells, cells.missing_texts) for key, cells in known.items()}
+        keys = {key: _Key(self._table, cells) for key, cells in known.items()}
         return [self._counted([keys[id(cells)] for cells in request]) for request in requests]
 
     def _counted(self, keys: Sequence[_Key]) -> IntArray:
@@ -138,27 +138,23 @@ class IbisTable(Source):
 class _Key:
     """What a column is grouped by: its cell, or its value where cells are single values."""
 
-    def __init__(self, table: Any, cells: ColumnCells, missing_texts: Sequence[str]) -> None:
+    def __init__(self, table: Any, cells: ColumnCells) -> None:
         self.cells, values = cells, table[cells.column]
         self.by_cell = cells.changes_near is not None
         if not self.by_cell:
-            self.expression = _without(values, missing_texts)
+            self.expression = _without(values, cells.missing_texts)
             return
         import ibis
 
         absent = values.isnull()
         if values.type().is_floating():
             absent |= values.isnan()
-        nowhere = None
-        if values.type().is_string():
-            absent |= values.isin(list(missing_texts))
-            nowhere = ~values.re_search(_NUMBER)
-        numbers = (
-            values.try_cast("float64") if values.type().is_string() else values.cast("float64")
-        )
+        text = values.type().is_string()
+        numbers = values.try_cast("float64") if text else values.cast("float64")
         cell = _nested(numbers, thresholds(cells))
-        if nowhere is not None:
-            cell = ibis.ifelse(nowhere, _NOWHERE, cell)
+        if text:
+            absent |= values.isin(list(cells.missing_texts))
+            cell = ibis.ifelse(~values.re_search(_NUMBER), _NOWHERE, cell)
         missing = _NOWHERE - 1 if cells.missing is None else cells.missing
         self.expression = ibis.ifelse(absent, missing, cell)
 
@@ -189,16 +185,16 @@ def _as_read(column: Any, dtype: Any) -> Any:
     return column.cast("float64") if dtype.is_decimal() else None
 
 
-def _missing_texts(cells: ColumnCells, texts: Sequence[str]) -> tuple[str, ...]:
+def _missing_texts(cells: ColumnCells) -> tuple[str, ...]:
     """Texts that stand for a missing value: those that are no declared level or code."""
     if cells.changes_near is not None:
-        return tuple(texts)
+        return MISSING_NUMBERS
     levels = set()
-    for text in texts:
+    for text in MISSING_NUMBERS:
         with contextlib.suppress(InvalidInput):  # of dates: none
             if cells.cut(pd.Series([text], dtype=object, name=cells.column))[0] >= 0:
                 levels.add(text)
-    return tuple(text for text in texts if text not in levels)
+    return tuple(text for text in MISSING_NUMBERS if text not in levels)
 
 
 def _without(values: Any, missing_texts: Sequence[str]) -> Any:

@@ -55,11 +55,9 @@ Request = tuple[ColumnCells, ...]
 
 
 class Source(ABC):
-    """Records of these columns that are read by sums alone; `missing_texts` stand for a missing
-    value in files without types."""
+    """Records of these columns that are read by sums alone."""
 
     columns: tuple[str, ...]
-    missing_texts: tuple[str, ...] = ()
 
     @abstractmethod
     def sums(self, of_batch: Callable[[pd.DataFrame], Any], columns: Sequence[str]) -> Any:

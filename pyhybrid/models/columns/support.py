@@ -50,8 +50,8 @@ FEW = 10
 _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NINES = [10.0**power - 1 for power in range(2, 8)]
-_ENDS = {*_NINES, -9.0, *(-nines for nines in _NINES), 888.0, 8888.0, 88888.0, -8888.0}
-_DECIMAL_ENDS = (99.9, 999.9, 9999.9, 99.99, 999.99, 9999.99)
+_ENDS = {*_NINES, -9.0, *(-nines for nines in _NINES), 888.0, 8888.0, 88888.0, -8888.0,
+         99.9, 999.9, 9999.9, 99.99, 999.99, 9999.99}  # fmt: skip
 _USUAL_GAPS = 3  # that answers are above amounts
 
 
@@ -223,7 +223,6 @@ def codes_among(column: pd.Series) -> tuple[float, ...]:
         gaps = np.abs(np.diff(others[-FEW:]))  # 99 among ages to 85 is far from these, too
         far = abs(others[-1]) < abs(values[end]) / 2
         far |= end == -1 and values[end] - others[-1] > 5 * gaps.max()
-        written = values[end] in _ENDS or round(float(values[end]), 2) in _DECIMAL_ENDS
-        if written and far and counts[end] >= _RECORDS_OF_A_CODE:
+        if values[end] in _ENDS and far and counts[end] >= _RECORDS_OF_A_CODE:
             codes.add(values[end])
     return tuple(int(code) if code % 1 == 0 else float(code) for code in sorted(codes))
