@@ -135,7 +135,7 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
 def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
     code, out, err = run("demo", "--fit", "engine=embedded,seed=2")
     assert (code, err) == (0, "")
-    for part in ("This is strict", "LipschitzWeighted", "20,190", "2 Delta", "epsilon = 1 at delta"):
+    for part in ("This is strict", "This is local", "20,190", "2 Delta", "epsilon = 1 at delta"):
         assert part in out
     strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
     assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
