@@ -216,6 +216,21 @@ def test_chains_in_another_mode_have_not_converged(
     assert (fit.n_elsewhere, fit.converged) == (1, False)
 
 
+@pytest.mark.samples
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cap_that_leaves_a_flat_posterior_is_refused_by_a_probe(seed: int) -> None:
+    """Seen: minutes, without a result. Clipped higher, the same model is fitted."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 70, 200)
+    table = pd.DataFrame({"visits": rng.poisson(np.exp(0.4 + 0.015 * age)), "age": age})
+    model = ph.Poisson("visits ~ age")
+    session = open_session(model.bind(table), seed=seed, engine="embedded")
+    low, high = (ph.Censored(model, cap=cap, inner=ph.Unweighted(model)) for cap in (1, 6))
+    fails(NotConverged, "would not converge: clipped at 1 nats", low.fit, session)
+    assert session.n_fits == 0
+    assert high.fit(session).fit.converged
+
+
 @pytest.mark.parametrize(("make", "message"), [
     (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
     (lambda c: ph.Censored(MODEL, epsilon=4, inner=ph.Unweighted(ph.Beta("y ~ 1", upper=2))),

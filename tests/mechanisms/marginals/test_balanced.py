@@ -10,8 +10,8 @@ import pyhybrid as ph
 from pyhybrid.mechanisms import ColumnDomain
 from pyhybrid.mechanisms.marginals import sample as module
 from pyhybrid.mechanisms.marginals.domain import Predictor
-from pyhybrid.mechanisms.marginals.log_linear import Rows
-from pyhybrid.mechanisms.marginals.sample import balanced, drawn, spread
+from pyhybrid.mechanisms.marginals.log_linear import Rows, probabilities
+from pyhybrid.mechanisms.marginals.sample import balanced, drawn, drawn_alone, spread
 
 _WIDTHS = (4, 3)
 _K = 6
@@ -128,3 +128,20 @@ def test_numbers_within_bins_keep_slopes(seed: int, m: int) -> None:
     one = own.release(df[2000:], n_synthetic=m).synthetic[0]
     assert abs(one.corr() - df.corr()).max().max() < 0.1  # .13 to .17 if drawn at random there
     assert abs(one.mean() - df[2000:].mean()).max() < 1
+
+
+def test_records_drawn_alone_are_those_of_the_probabilities_of_their_rows() -> None:
+    """By effects of cells, in blocks, or by distinct rows: the same, of the same random numbers."""
+    rng, sizes = np.random.default_rng(3), (4, 3, 1)
+    predictors = [
+        Predictor(cells=rng.integers(0, size, 20_000), positions=np.full(size, np.nan))
+        for size in sizes
+    ]
+    effects = rng.normal(size=(5, 1 + sum(sizes)))
+    rows = Rows.of(predictors)
+    p = probabilities(effects, rows.cells)
+    of_rows = drawn(p, rows.of_record, np.random.default_rng(1))
+    alone = drawn_alone(effects, predictors, np.random.default_rng(1))
+    np.testing.assert_array_equal(alone, of_rows)
+    other = drawn_alone(np.roll(effects, 1, axis=0), predictors, np.random.default_rng(1))
+    assert (other != of_rows).mean() > 0.1
