@@ -206,7 +206,7 @@ def _decided_of_table(
     if len(decided.ids) > 1:
         raise InvalidInput(f"--id must name one column: found {', '.join(decided.ids)}")
     if request.unit is None:
-        _note_persons(df, ":rows=ROWS")
+        _note_persons(df.drop(columns=[*types], errors="ignore"), ":rows=ROWS")
     else:
         note(
             f"rows are drawn independently: what rows of one {request.unit} have in common is lost"
@@ -394,11 +394,12 @@ def _release_by_mechanism(request: Request) -> None:
     source = source.read_as(mechanism.forms(source.frame))
     df, replaced = source.frame, mechanism.synthesizes
     if {*replaced} <= {*df.columns}:  # else binding the model says what is wrong
-        reasons = {**exposed_columns(df, replaced), **mechanism.undecided}
+        known, of = (df, replaced) if held is None else (df.drop(columns=[*replaced]), ())
+        reasons = {**exposed_columns(known, of), **mechanism.undecided}
         exposed = {name: reason for name, reason in reasons.items() if name in df.columns}
         check_decided(exposed, decisions, map(str, df.columns), replaced)
     if request.unit is None:
-        _note_persons(df)
+        _note_persons(df.drop(columns=[*replaced], errors="ignore"))
     lacks = None if held is None else held.why_local(held.bind(df))
     if lacks is not None:
         raise InvalidInput(f"a strict release lacks {lacks}")

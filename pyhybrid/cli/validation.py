@@ -38,7 +38,7 @@ def validate(
     read: list[str] | None = None,
     overwrite: bool = False,
 ) -> int:
-    """Compare, save the report, and show what disagrees."""
+    """Compare, save the report, and show the table and the verdict."""
     if out is not None:
         check_new_file(out, overwrite=overwrite, what="report")
     if program is not None and supplement is None:

@@ -41,7 +41,7 @@ from pyhybrid.mechanisms.scored_records import (
     without_outcome,
 )
 from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
-from pyhybrid.models.columns.support import draw_within
+from pyhybrid.models.columns.support import draw_within, shortest
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
@@ -624,7 +624,7 @@ def _bound_after(
             else np.isfinite(numbers_in(values))
         )
         present &= known
-        kept = values.astype(object).where(known, drawn[name].astype(object))
+        kept = shortest(values).astype(object).where(known, drawn[name].astype(object))
         table = with_columns(table, {name: form.cast(form.read(kept))})
     matrix, coded = _coded_by(public.design, table)
     outcome[~(present & coded)] = np.nan

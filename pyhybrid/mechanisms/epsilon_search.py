@@ -27,7 +27,8 @@ _TOLERANCE, _MOST = 0.05, 0.1  # of the target; nats
 _ROUNDED = 0.01  # local epsilons are rounded up to it
 _SMALLEST_BRACKET = 1e-4
 _FITS, _ROUNDS = 20, 8  # of one search; of searches, for what refits add to epsilon
-_STEP, _CLEAR_STEP = 1.5, 0.9  # power of target over charge that epsilon falls by; at least so far
+_STEP, _CLEAR_STEP = 1.5, 0.9  # power of target over charge that epsilon falls by; at least so far,
+_LONGEST_STEP = 0.1  # and at most
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +64,7 @@ def meet_epsilon(
         Confidential records.
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0. The charge
-        is from 90 % of it; lower where epsilon jumps over that.
+        is at most that, and with refits it can be well below.
     n_draws_released : int, default 1
         Draws that the release will use.
     refits : int, default 10
@@ -112,7 +113,9 @@ def meet_epsilon(
         charged = cost(value, refits)
         if charged <= target:
             break
-        aim = search.tried[value] * min((target / charged) ** _STEP, _CLEAR_STEP)
+        aim = search.tried[value] * min(
+            max((target / charged) ** _STEP, _LONGEST_STEP), _CLEAR_STEP
+        )
     else:
         raise InvalidInput(
             f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "

@@ -113,11 +113,16 @@ class Release(ReleaseRecord):
     def with_unsynthesized(self, table: pd.DataFrame) -> Release:
         """The same release with every column that was not synthesized taken from `table`.
 
-        For files whose text is to come back letter by letter ("007", "1.50", "NA"); the synthesized
-        ones stay as they are.
+        For files whose text is to come back letter by letter ("007", "1.50", "NA"). Columns may be
+        left out of `table`; none may be added, and the synthesized ones stay as they are.
         """
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
+        added = [name for name in table.columns if name not in self.synthetic[0].columns]
+        if added:  # such as one that was dropped
+            raise InvalidInput(
+                f"table must have no columns but those of the release: {added[0]!r} is not in it"
+            )
         synthesized = list(self.synthesized)
         restored = [joined(table, synthetic[synthesized]) for synthetic in self.synthetic]
         return replace(self, synthetic=restored)

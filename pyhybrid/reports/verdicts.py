@@ -260,10 +260,10 @@ def _told(release: Release) -> list[str]:
     if release.origin is None:
         return []
     gone = [*release.decisions.drop, *release.decisions.ids]
-    found = exposed_columns(
-        release.origin.data.drop(columns=gone, errors="ignore"), release.synthesized
-    )
-    return [f"{name}: {why}" for name, why in found.items() if "synthesized" in why]
+    data = release.origin.data.drop(columns=gone, errors="ignore")
+    alone = exposed_columns(data.drop(columns=[*release.synthesized], errors="ignore"), ())
+    found = exposed_columns(data, release.synthesized)
+    return [f"{name}: {why}" for name, why in found.items() if name not in alone]
 
 
 def utility_verdict(summary: UtilitySummary) -> Section:

@@ -88,7 +88,7 @@ def dialect_of(path: Path, encoding: str, separator: str | None = None) -> Diale
         wide = start.count("\0") > 0.2 * len(start)
         how = f"it is UTF-16: encoding={way!r} reads it" if wide else "mend it"
         raise InvalidInput(f"data file {path} must be text without bytes of 0: {how}")
-    if re.search(r"\\\"[^\s,;|\"]", start):
+    if re.search(r'(^|[,;\t|])"[^"\n]*\\"[^\s,;|"]', start, re.MULTILINE):
         raise InvalidInput(
             f'data file {path} must have quotation marks within cells doubled, "": it has \\"; '
             "write it anew without escapes"

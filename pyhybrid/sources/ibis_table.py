@@ -177,11 +177,14 @@ class _Key:
 def _as_read(column: Any, dtype: Any) -> Any:
     """A column as a file's is read, None if it is so: whole numbers that no float holds, times of a
     day and intervals as texts, decimals and floats of four bytes as the floats written alike."""
+    import ibis
+
     whole = dtype.is_decimal() and dtype.scale == 0 and (dtype.precision or 16) > 15
     if whole or dtype.is_time() or dtype.is_interval():
         return column.cast("string")
     if dtype.is_float32():
-        return column.cast("string").cast("float64")
+        exact = column.cast("float64")  # of whole ones all digits count
+        return ibis.ifelse(exact == exact.floor(), exact, column.cast("string").cast("float64"))
     return column.cast("float64") if dtype.is_decimal() else None
 
 

@@ -126,7 +126,7 @@ def _of_files(name: str) -> Source:
     try:
         if kind == _PARQUET:
             _check_alike(name, paths)
-            return IbisTable(connection.read_parquet(paths))
+            return IbisTable(connection.read_parquet(paths, union_by_name=True))
         dialect = _dialect(name, paths)
         table = connection.read_csv(
             paths, all_varchar=True, header=True, delim=dialect.separator, quote=dialect.quote,

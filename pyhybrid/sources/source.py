@@ -111,7 +111,8 @@ def in_pandas(rows: Any, **how: Any) -> pd.DataFrame:
     """An Arrow table, its whole numbers as such where some are missing."""
     import pyarrow as pa
 
-    whole = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+    sizes = [f"{sign}nt{bits}" for sign in ("I", "UI") for bits in (8, 16, 32, 64)]
+    whole = {pa.from_numpy_dtype(name.lower()): pd.api.types.pandas_dtype(name) for name in sizes}
     frame: pd.DataFrame = rows.to_pandas(**how)
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if column.type in whole and column.null_count and name in frame:

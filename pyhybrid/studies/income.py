@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import Streams
 from pyhybrid.measures.estimates import summaries
 from pyhybrid.mechanisms import (
@@ -85,14 +84,17 @@ PUBLISHED_BOUNDS = {
 def ce_incomes(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Positive incomes of the February CE file, with predictors of order 1 by fixed constants, or
     of an interview file of 2017 (fmli171), with the categories of [S22] table 1."""
+    of_kind = {name: (column,) for name, column in _OF_INTERVIEWS.items()}
     try:
-        names = {name: (column,) for name, column in _OF_INTERVIEWS.items()}
-        table, of_file = read_columns(path, names, _CE_FILE), _of_interviews
-    except InvalidInput:
-        names = {name: (name,) for name in _NAMES}
-        table, of_file = read_columns(path, names, _CE_FILE), _of_february
+        interviews = "AGE_REF" in pd.read_csv(path, nrows=0)
+    except (OSError, ValueError):  # which `read_columns` words
+        interviews = False
+    if not interviews:
+        of_kind = {name: (name,) for name in _NAMES}
+    table = read_columns(path, of_kind, _CE_FILE)
     table["FINCBTAX"] = pd.to_numeric(table["FINCBTAX"], errors="coerce")
-    return of_file(table[table["FINCBTAX"] > 0].reset_index(drop=True))
+    table = table[table["FINCBTAX"] > 0].reset_index(drop=True)
+    return (_of_interviews if interviews else _of_february)(table)
 
 
 def _of_february(table: pd.DataFrame) -> pd.DataFrame:

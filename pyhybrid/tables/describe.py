@@ -304,11 +304,11 @@ def _totals(numbers: dict[str, FloatArray]) -> Iterator[str]:
             if name not in parts and name not in shown and _same(whole, known[name], off):
                 shown.add(name)
                 yield f"{_named(name)} = {(' * ' if product else ' + ').join(map(_named, parts))}"
-    for ones in {frozenset((name, *parts)) for name, parts, sign in sums if sign < 0}:
+    for ones in dict.fromkeys(frozenset((name, *parts)) for name, parts, sign in sums if sign < 0):
         total = np.sum([known[name] for name in ones], axis=0)
         value, off = np.nanmedian(total), _ROUNDED * min(size[name] for name in ones)
         if _same(total, value + 0 * total, off):
-            yield f"{' + '.join(name for name in known if name in ones)} is {value:g}"
+            yield f"{' + '.join(_named(name) for name in known if name in ones)} is {value:g}"
 
 
 def _fewest(columns: dict[str, FloatArray], off: float) -> Iterator[tuple[str, Any, int]]:

@@ -22,7 +22,6 @@ from pyhybrid.core.checks import check_names
 from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import shortest
-from pyhybrid.models.formula.values import is_number
 from pyhybrid.sources.dialects import check_header, dialect_of, opened
 from pyhybrid.sources.source import in_pandas
 
@@ -32,7 +31,6 @@ FORMATS = {
 }  # fmt: skip
 """What a file is, by how its name ends; ``.gz`` may follow for texts."""
 _NUMBERS = (int, float, np.integer, np.floating)
-_FORMATS = 1000  # rows of a sheet whose formats are looked at
 _NEEDS = {"excel": "openpyxl", "spss": "pyreadstat", "stata": "pyreadstat"}
 
 
@@ -154,10 +152,9 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
         zeros = _zeros_shown(book.book[sheet_read]) if book.engine == "openpyxl" else {}
     header = [] if table.empty else table.iloc[0].map(_text_of).tolist()
     cells = table.iloc[1:].map(_text_of)
-    for place, width in zeros.items():
-        cells[place] = cells[place].where(
-            ~cells[place].str.isdigit(), cells[place].str.zfill(width)
-        )
+    for (row, place), width in zeros.items():
+        if row:  # below the header
+            cells.at[row, place] = cells.at[row, place].zfill(width)
     named = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as of a CSV file
     cells = cells.set_axis(named, axis=1).reset_index(drop=True)
     check_header(path, header, cells)
@@ -166,14 +163,14 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
     return Texts(cells=cells, remarks=remarks)
 
 
-def _zeros_shown(sheet: Any) -> dict[int, int]:
-    """By place of a column its digits, if the format of all its first numbers is 00000 or alike."""
-    widths = {}
-    for place, cells in enumerate(zip(*sheet.iter_rows(min_row=2, max_row=_FORMATS), strict=False)):
-        formats = {cell.number_format for cell in cells if isinstance(cell.value, int)}
-        if len(formats) == 1 and re.fullmatch("00+", shown := formats.pop()):
-            widths[place] = len(shown)
-    return widths
+def _zeros_shown(sheet: Any) -> dict[tuple[int, int], int]:
+    """Digits of each whole number whose own format is 00000 or alike, by its row and place."""
+    return {
+        (row, place): len(cell.number_format)
+        for row, cells in enumerate(sheet.iter_rows())
+        for place, cell in enumerate(cells)
+        if type(cell.value) is int and re.fullmatch("00+", cell.number_format)
+    }
 
 
 def _read_labelled(path: Path, kind: str) -> Texts:
@@ -185,10 +182,9 @@ def _read_labelled(path: Path, kind: str) -> Texts:
     table, about = read(path, user_missing=True)
     cells, codes = {}, {}
     for name, column in table.items():
-        if is_number(column):
-            with np.errstate(over="ignore"):
-                short = column.astype(np.float32)
-            column = shortest(short) if (short.eq(column) | column.isna()).all() else column
+        if about.readstat_variable_types.get(name) == "float":  # by the file, not by its values
+            short = pd.to_numeric(column, errors="coerce").astype(np.float32)
+            column = column.where(short.isna(), shortest(short))
         labels = about.variable_value_labels.get(name, {})
         known = column.dropna()
         unique = len({*labels.values()}) == len(labels)  # else two values would be one level

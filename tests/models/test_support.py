@@ -9,7 +9,8 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.cli.options import model_for
-from pyhybrid.models.columns.support import draw_within, limits_of_dtype
+from pyhybrid.models.columns.form import places_of_levels
+from pyhybrid.models.columns.support import draw_within, limits_of_dtype, shortest
 from pyhybrid.models.default_model import chosen_model, described_model
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
@@ -140,3 +141,17 @@ def test_values_without_probability_in_the_support_are_at_its_end() -> None:
 def test_other_supports_and_data_outside_are_refused(given: dict[str, Any], message: str) -> None:
     table = pd.DataFrame({"y": RATING})
     refuses(message, lambda: ph.Poisson("y ~ 1", **given).bind(table))
+
+
+@pytest.mark.parametrize("entry", [np.inf, -np.inf, np.nan, 3e38])
+def test_floats_of_four_bytes_are_read_alike_whatever_stands_beside_them(entry: float) -> None:
+    column = pd.Series([0.1, 0.7, 123456792, entry], dtype="float32")
+    assert shortest(column).tolist()[:3] == [0.1, 0.7, 123456792.0]
+    assert places_of_levels(column, (0.1, 0.7)).tolist()[:2] == [0, 1]
+
+
+@pytest.mark.parametrize("entry", [pd.NaT, 10**5000, np.iinfo(np.int64).min, [1], None],
+                         ids=["no date", "long", "least", "list", "none"])  # fmt: skip
+def test_an_entry_that_is_no_level_changes_no_other(entry: object) -> None:
+    column = pd.Series(["a", "b", entry], dtype=object)
+    assert places_of_levels(column, ("a", "b")).tolist() == [0, 1, -1]

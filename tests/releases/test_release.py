@@ -179,6 +179,8 @@ def test_unknown_formats_and_other_rows_are_refused(release: ph.Release, tmp_pat
     refuses("csv, parquet", release.save, tmp_path / "out", file_format="xlsx", report=False)
     assert not (tmp_path / "out").exists()
     refuses("must have the rows", release.with_unsynthesized, pd.DataFrame({"visits": [1]}))
+    others = release.synthetic[0].assign(wealth=1.0)
+    refuses("no columns but those of the release: 'wealth'", release.with_unsynthesized, others)
     fewer = release.with_unsynthesized(release.synthetic[0].drop(columns="paid"))
     assert "paid" not in fewer.synthetic[0]
 

@@ -63,4 +63,4 @@ def test_interviews_have_the_categories_of_table_1(tmp_path: Path) -> None:
     assert set(incomes["age"]) == set("12345")
     assert set(incomes["earner"]) == set("01")
     table[["AGE_REF"]].to_csv(tmp_path / "other.csv")
-    refuses("fmli171: it lacks EDUCA", ce_incomes, tmp_path / "other.csv")
+    refuses("fmli171: it lacks SEX, EDUCA", ce_incomes, tmp_path / "other.csv")

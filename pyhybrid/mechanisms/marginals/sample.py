@@ -157,7 +157,7 @@ def drawn_alone(
 
 
 def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """A cell for each record (n,), each on its own, from probabilities `p` (R, K) by distinct row;
+    """The same from probabilities `p` (R, K) by distinct row, as blocks of even records have them;
     `rows` (n,) is the row of each record."""
     n_cells = p.shape[1]
     ends = p.cumsum(axis=1)

@@ -107,17 +107,17 @@ def places_of_levels(column: pd.Series, levels: Sequence[Any]) -> IntArray:
     known.pop(math.nan, None)
 
     def place_of(entry: Any) -> int:
-        if isinstance(entry, date | time) or (
-            isinstance(entry, int | np.integer) and abs(entry) >= LARGEST
-        ):
-            entry = text_of(entry)
+        large = isinstance(entry, int | np.integer) and abs(int(entry)) >= LARGEST
+        if large or isinstance(entry, date | time):
+            with suppress(ValueError):  # no date, or more digits than are written
+                entry = text_of(entry)
         number = number_in(entry)
         other = isinstance(entry, Hashable) and (math.isnan(number) or entry in known)
         return known.get(entry if other else number, -1)
 
     entries: Any
     try:
-        codes, entries = pd.factorize(column)
+        codes, entries = pd.factorize(shortest(column))
     except TypeError:  # lists, which have no hash
         codes, entries = np.arange(len(column)), column.astype(object)
     places = np.array([*map(place_of, entries), -1], dtype=np.int64)  # the last of missing ones

@@ -65,7 +65,7 @@ def shortest(column: pd.Series) -> pd.Series:
     if column.dtype not in ("float32", "Float32"):
         return column
     codes, values = pd.factorize(column.to_numpy(np.float32, na_value=np.nan))
-    written = np.where(values % 1 == 0, values, values.astype(str).astype(np.float64))
+    written = np.where(values == np.floor(values), values, values.astype(str).astype(np.float64))
     numbers = np.append(written, np.nan)
     return column_like(numbers[codes], column)
 
