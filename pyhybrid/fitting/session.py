@@ -44,9 +44,9 @@ from pyhybrid.engines.convergence import worst_of
 from pyhybrid.engines.programs import block_text
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
+from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import ParameterGrid
-from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import LipschitzBounds, bounds_of, scaled_maxima
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik, Units, unit_terms

@@ -42,11 +42,11 @@ from pyhybrid.mechanisms.scored_records import (
 )
 from pyhybrid.models.columns.form import Form, numbers_in, places_of_levels
 from pyhybrid.models.columns.support import draw_within, shortest
+from pyhybrid.models.families.two_block import value_of
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
-from pyhybrid.models.two_block import value_of
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon

@@ -45,7 +45,7 @@ from pyhybrid.mechanisms.censored.center import (
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.default_model import described_model
-from pyhybrid.models.two_block import check_one_block
+from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
 from pyhybrid.releases.folder import read_names

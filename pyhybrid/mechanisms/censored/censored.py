@@ -26,8 +26,8 @@ from pyhybrid.mechanisms.censored.center import Center, given_center
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
+from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.models.grid import ParameterGrid
-from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, epsilon_of_bound

@@ -14,10 +14,10 @@ from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset, Rules
+from pyhybrid.models.families.two_block import BlockModel
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
-from pyhybrid.models.two_block import BlockModel
 
 
 def within(y: FloatArray, low: float, high: float) -> tuple[str, BoolArray]:

@@ -12,9 +12,9 @@ from pyhybrid.core.checks import FloatArray, check_count
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Offset, Parameters, Rng, Rules
+from pyhybrid.models.families.two_block import BlockModel
 from pyhybrid.models.grid import Axis
 from pyhybrid.models.laws import LARGEST_ETA, NEGATIVE_BINOMIAL, POISSON, Law
-from pyhybrid.models.two_block import BlockModel
 
 _LARGEST_COUNT = 2**31 - 1  # Stan's integers have 32 bits
 

@@ -18,11 +18,11 @@ from pyhybrid.models.columns.form import OutcomeLevels, check_levels_given
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import ScaledModel
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
+from pyhybrid.models.families.two_block import BlockModel
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.models.laws import log_of_levels
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
-from pyhybrid.models.two_block import BlockModel
 
 
 @dataclass(frozen=True)

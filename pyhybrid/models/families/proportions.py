@@ -19,12 +19,12 @@ from pyhybrid.models.columns.support import check_decimals, grid_ends, on_grid
 from pyhybrid.models.families.amounts import within
 from pyhybrid.models.families.coefficients import LinearModel
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng, Rules
+from pyhybrid.models.families.two_block import BlockModel
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import BETA, Law, log_beta
 from pyhybrid.models.scoring import LinearScoring, Scoring
-from pyhybrid.models.two_block import BlockModel
 
 _BY_ROW = ("y", "frequency", "weights", "reference")
 
