@@ -128,6 +128,12 @@ class SamplerSettings:
         )
 
 
+def of_block(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What of `Draws.of_blocks` is of one block, by its own names of variables."""
+    end = f"_{name}"
+    return {key.removesuffix(end): v for key, v in values.items() if key.endswith(end)}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
     """State of a finished fit that the next one of the same program starts from: by chain the
@@ -140,12 +146,8 @@ class WarmStart:
 
     def of_block(self, name: str) -> WarmStart:
         """The start of one of the blocks of `Draws.of_blocks`, by its own names of variables."""
-        end = f"_{name}"
-        inits = tuple(
-            {key.removesuffix(end): value for key, value in values.items() if key.endswith(end)}
-            for values in self.inits
-        )
-        return WarmStart(inits=inits, inv_metric=None, step_size=self.step_size)
+        inits = tuple(of_block(values, name) for values in self.inits)
+        return replace(self, inits=inits, inv_metric=None)
 
     def inits_of(self, chains: int) -> list[Mapping[str, Any]]:
         """Initial values of so many chains, those of this start repeated where they are fewer."""

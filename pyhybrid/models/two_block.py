@@ -20,7 +20,7 @@ import pandas as pd
 from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
-from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.base import Draws, StanProgram, of_block
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, SurveyWeights
 from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
@@ -47,17 +47,8 @@ class Block:
     bound: BoundRegression
     at: Positions
 
-    @cached_property
-    def place_of(self) -> Positions:
-        """Place of each record among those `at`, shape (n,); -1 for none."""
-        places = np.full(len(self.bound.table), -1, dtype=np.intp)
-        places[self.at] = np.arange(self.at.size)
-        return places
-
     def draws_of(self, draws: Draws) -> Draws:
-        end = f"_{self.name}"
-        variables = {k.removesuffix(end): v for k, v in draws.variables.items() if k.endswith(end)}
-        return replace(draws, variables=variables)
+        return replace(draws, variables=of_block(draws.variables, self.name))
 
 
 def check_one_block(bound: BoundModel) -> None:
@@ -240,10 +231,17 @@ class BoundBlocks(BoundModel):
         return replace(self, survey=survey, blocks=tuple(blocks))
 
     @cached_property
+    def row_in(self) -> Positions:
+        """Row of each record in each block, shape (n, B); -1 where it does not reach it."""
+        row_in = np.full((self.n, len(self.blocks)), -1, dtype=np.intp)
+        for place, block in enumerate(self.blocks):
+            row_in[block.at, place] = block.bound.row_of
+        return row_in
+
+    @cached_property
     def rows(self) -> Rows:
         """Distinct records: of the same row in every block."""
-        row_of = [np.append(b.bound.row_of, -1)[b.place_of] for b in self.blocks]
-        return distinct_rows(np.column_stack(row_of))
+        return distinct_rows(self.row_in)
 
     @property
     def row_of(self) -> Positions:
@@ -261,10 +259,9 @@ class BoundBlocks(BoundModel):
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
             total = np.zeros((draws.n_draws, first.size))
-            for block in self.blocks:
-                reached = block.place_of[first] >= 0
-                row_of = block.bound.row_of[block.place_of[first][reached]]
-                rows, column = np.unique(row_of, return_inverse=True)
+            for block, row_of in zip(self.blocks, self.row_in[first].T, strict=True):
+                reached = row_of >= 0
+                rows, column = np.unique(row_of[reached], return_inverse=True)
                 if rows.size:
                     terms = np.hstack([*block.bound.terms(draws_of[block.name], rows)])
                     total[:, reached] += terms[:, column]

@@ -183,8 +183,8 @@ class RegressionModel(ABC):
         default, columns = self.program == "default", design.columns
         program = self.program_name if default else f"published/{self.program_name}"
         return BoundRegression(
-            model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
-            reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
+            model=self, table=df if at is None else values.to_frame(), design=design,
+            synthesized=(design.outcome,), reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
             source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
@@ -301,25 +301,15 @@ class RegressionModel(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundRegression(BoundModel):
-    """A regression model joined to a table. Confidential.
+    """A regression model joined to a table, or to the outcome of some of its records. Confidential.
 
-    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
+    `design` is of the records it was fitted to, coded with all."""
 
     model: RegressionModel
     design: Design
-    at: Positions | None = None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
-
-    @property
-    def n(self) -> int:
-        return self.design.y.size
-
-    @property
-    def outcome(self) -> FloatArray:
-        values = self.table[self.design.outcome]
-        return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         if self.levels is None:
