@@ -18,7 +18,7 @@ class Rows:
     frequency: FloatArray  # (d,) how often each occurs
 
 
-def distinct_rows(rows: FloatArray | IntArray) -> Rows:
+def distinct_rows(rows: FloatArray) -> Rows:
     """Distinct rows of a matrix of shape (n, k)."""
     order = np.lexsort(rows.T[::-1])  # many times faster than np.unique with an axis; stable
     ordered = rows[order]

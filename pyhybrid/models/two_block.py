@@ -241,7 +241,7 @@ class BoundBlocks(BoundModel):
     @cached_property
     def rows(self) -> Rows:
         """Distinct records: of the same row in every block."""
-        return distinct_rows(self.row_in)
+        return distinct_rows(self.row_in.astype(np.float64))
 
     @property
     def row_of(self) -> Positions:

@@ -192,8 +192,8 @@ class _Records:
 def rough_mixture(
     y: FloatArray, X: FloatArray, weight: FloatArray, n_components: int, min_sd: float = 0.0
 ) -> Hints:
-    """Fit y (d,) on X (d, K) under frequency x record weights (d,), by at most 20,000 rows: location
-    and scale of the components, by falling proportion; those the data do not ask for come last."""
+    """Fit y (d,) on X (d, K) under frequency x record weights (d,), by at most 20,000 rows:
+    location and scale of the components, the largest first, those the data do not ask for last."""
     step = -(-y.size // _MOST_ROWS)
     kept, total = weight[::step], float(weight.sum())
     mean = float(np.average(y, weights=weight)) if total else 0.0

@@ -184,7 +184,8 @@ class RegressionModel(ABC):
         program = self.program_name if default else f"published/{self.program_name}"
         return BoundRegression(
             model=self, table=df if at is None else values.to_frame(), design=design,
-            synthesized=(design.outcome,), reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
+            synthesized=(design.outcome,), reads=design.predictors, matrix=design,
+            likelihood_parameters=self.parameters,
             source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
