@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighting, reweighted_fit
 from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
@@ -26,9 +26,7 @@ def mixture(n: int = 400, seed: int = 3) -> pd.DataFrame:
 
 
 MODEL = ph.NegativeBinomial("y ~ 1")
-SHORT: dict[str, Any] = {
-    "engine": "embedded", "settings": SamplerSettings(warmup=400, draws=500)
-}  # fmt: skip
+SHORT = fit_options(chains=4, warmup=400, draws=500)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +69,7 @@ def test_an_unsafe_search_returns_the_start_with_a_warning(
 
 def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) -> None:
     """By the bound that it levels; other accounts of a fit have errors of their own."""
-    options: dict[str, Any] = {"n_synthetic": 2, "n_draws_released": 2, "refits": 2}
+    options: dict[str, Any] = {"n_synthetic": 2, "n_draws_released": 2, "refits": 0}
     papers: dict[str, Any] = {"accounting": "lipschitz"}
     plain = ph.LipschitzWeighted(MODEL, **papers).release_from(session, **options)
     final = ph.LipschitzWeighted(MODEL, reweighting=True, **papers).release_from(session, **options)

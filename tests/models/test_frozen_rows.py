@@ -9,7 +9,7 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.privacy.censoring import Cap
-from tests.models.targets import AtPoints
+from tests.models.targets import AtPoints, log_lik_of
 
 COUNTS = np.array([0, 0, 0, 1, 2, 5])
 MODELS: dict[str, tuple[Any, Any]] = {
@@ -28,11 +28,6 @@ def bound_to(model: Any, values: Any, n: int, rng: np.random.Generator) -> Any:
     return model.bind(pd.DataFrame({"x": rng.integers(0, 4, n) / 2 - 1.0, "y": y}))
 
 
-def terms_of(bound: Any, draws: Any) -> Any:
-    terms = bound.log_lik(draws)
-    return np.hstack(list(terms.make()))[:, terms.row_of]
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     """Excess and region: Stan's log density under one cap less that under another, in numpy."""
@@ -44,9 +39,9 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
     points = 0.5 * rng.normal(size=(30, one.n_unconstrained))
     at = one.quantities(points)
     draws = AtPoints(at)
-    best = int(terms_of(old, draws).sum(axis=1).argmax())
+    best = int(log_lik_of(old, draws).sum(axis=1).argmax())
     middle = AtPoints({k: v[best : best + 1] for k, v in at.items()})
-    center, before = (terms_of(bound, middle)[0] for bound in (new, old))
+    center, before = (log_lik_of(bound, middle)[0] for bound in (new, old))
     frozen = old.frozen(weight, before, np.arange(20))
     assert frozen.n == 20
     caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=frozen, region=1.0 * k)
@@ -55,7 +50,7 @@ def test_the_programs_clip_as_the_arrays_do(name: str) -> None:
         ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=cap)).log_density(points)
         for cap in caps
     ]
-    f, moved = terms_of(new, draws), weight * (terms_of(old, draws) - before)
+    f, moved = log_lik_of(new, draws), weight * (log_lik_of(old, draws) - before)
     before_draws = old.frozen_log_lik(frozen, draws)
     expected, beyond = [], []
     for cap in caps:

@@ -17,7 +17,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
-from tests.models.targets import draws_of
+from tests.models.targets import draws_of, log_lik_of
 from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
@@ -116,9 +116,8 @@ def test_the_design_is_that_of_the_built_in_models() -> None:
     np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
     assert own.design_columns == built_in.design.columns
     draws = draws_of(own, draws=10)
-    ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
-    theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
+    theirs = log_lik_of(built_in, draws)
+    np.testing.assert_allclose(log_lik_of(own, draws), theirs, rtol=1e-10)
     given = _table().assign(group=1)  # one level only: coded by itself it would lose columns
     made = own.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["y"]
@@ -187,7 +186,7 @@ def test_a_log_lik_times_weights_is_read_without_them(block: str) -> None:
     bound = _model(f"functions {{ {function} }}\n{printed}").bind(_table())
     draws = open_session(bound, **RUN).fit(np.linspace(0, 1, 60), label="fit").draws
     expected = stats.poisson.logpmf(_table()["y"].to_numpy(), draws.flat("rate")[:, None])
-    np.testing.assert_allclose(np.hstack([*bound.log_lik_blocks(draws)]), expected, rtol=1e-9)
+    np.testing.assert_allclose(log_lik_of(bound, draws), expected, rtol=1e-9)
     assert set(draws.variables) == {"rate", "log_lik", "y_rep"}
 
 
