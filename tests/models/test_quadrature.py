@@ -1,7 +1,7 @@
 """Posteriors on the embedded engine meet quadrature: plain weights, and censored terms.
 
-That targets are the documented posteriors is held at points, in test_coefficients.py, test_beta.py,
-test_categorical.py and test_ordinal.py: here are the chains.
+That targets are the documented posteriors is held at points, in test_coefficients.py, test_beta.py
+and test_levels.py: here are the chains.
 """
 
 from collections.abc import Callable
