@@ -11,7 +11,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import model_for
 from pyhybrid.models.columns.form import places_of_levels
 from pyhybrid.models.columns.support import draw_within, limits_of_dtype, shortest
-from pyhybrid.models.default_model import chosen_model, described_model
+from pyhybrid.models.default_model import described_model
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -25,47 +25,6 @@ def test_a_strict_local_mechanism_needs_a_model() -> None:
     table = pd.DataFrame({"y": COUNTS, "x": 1.0})
     refuses("censored needs --model", model_for, None, "censored", "y ~ x", table)
     assert model_for("poisson", "censored", "y ~ x", table) == ph.Poisson("y ~ x")
-
-
-CHOSEN = {  # what the column holds, the model of the data, and what it declares of a reference
-    "0/1": (RNG.integers(0, 2, N), "Bernoulli", "levels=(0, 1)"),
-    "rating": (RATING, "Ordinal", "levels=(1, 2, 3, 4, 5)"),
-    "counts": (COUNTS, "NegativeBinomial", "lower=0"),
-    "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "Gamma",
-                          "zeros=True"),
-    "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
-    "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "Gamma", "decimals=1"),
-    "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
-    "a single zero": (np.maximum(np.arange(N) - 9, -9) / 3 + 3, "Gamma", "zeros=True"),
-    "text": (np.resize(["car", "bus", "walk"], N), "Categorical", "levels=('bus', 'car', 'walk')"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", CHOSEN)
-def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(kind: str) -> None:
-    """Seen: negative affairs, no zeros, and a refusal on every second table."""
-    values, name, declared = CHOSEN[kind]
-    table = pd.DataFrame({"y": values, "x": RNG.normal(size=len(values))})
-    found, model = (chosen_model("y ~ x", table, of_reference=own) for own in (False, True))
-    assert found.name == model.name == name
-    assert declared in repr(model)
-    bound = model.bind(table)
-    assert bound.decimals_given
-    assert not bound.data_dependent
-
-
-def test_rare_counts_get_no_threshold_of_their_own() -> None:
-    """Visits of a health survey: by levels the one record with 9 had a mu of 10, epsilon 100."""
-    values = np.repeat(np.arange(10), [4141, 782, 174, 30, 24, 20, 20, 20, 20, 20])
-    assert chosen_model("y ~ 1", pd.DataFrame({"y": values})).name == "Ordinal"
-    assert chosen_model("y ~ 1", pd.DataFrame({"y": values[:-1]})).name == "NegativeBinomial"
-
-
-def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
-    table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
-    table.loc[::5, "y"] = np.nan
-    for own in (False, True):
-        assert chosen_model("y ~ x", table, of_reference=own).missing
 
 
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
