@@ -37,6 +37,7 @@ with warnings.catch_warnings():
 from pyhybrid import cli, rbridge
 from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
+from pyhybrid.engines.base import Run
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.mechanisms import accounting
@@ -182,7 +183,7 @@ _running: list[pytest.Item] = []
 _CMDSTAN = os.environ.setdefault("PYHYBRID_TESTS_CMDSTAN", os.environ.get("CMDSTAN", ""))
 os.environ["CMDSTAN"] = "none in tests"
 """No test but the live ones takes an installation that is here: "auto" would compile for each."""
-_sampler, _start_r = EmbeddedEngine._run, session.start_r
+_sampler, _start_r = EmbeddedEngine.run, session.start_r
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -195,16 +196,15 @@ def _marked(name: str) -> bool:
     return not _running or _running[0].get_closest_marker(name) is not None
 
 
-def _sampled(self: EmbeddedEngine, program: Any, data: Any, seed: int, settings: Any,
-             progress: Any, warm_start: Any, **changes: Any) -> Any:  # fmt: skip
+def _sampled(self: EmbeddedEngine, run: Run, **changes: Any) -> Any:
     if _marked("samples"):
-        return _sampler(self, program, data, seed, settings, progress, warm_start, **changes)
+        return _sampler(self, run, **changes)
     if not _marked("normal_draws"):
         pytest.fail("a test that samples must be marked: samples, or normal_draws (tests/conftest)")
-    if progress is not None:
-        every = settings.chains * (settings.warmup + settings.draws)
-        progress(every, every)
-    return normal_draws(program, data, seed, settings)
+    if run.progress is not None:
+        every = run.settings.chains * (run.settings.warmup + run.settings.draws)
+        run.progress(every, every)
+    return normal_draws(run.program, run.data, run.seed, run.settings)
 
 
 def _started_r() -> Any:
@@ -223,7 +223,7 @@ def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
 
 if os.environ.get("PYHYBRID_SNIPPETS") != "full":
     accounting.candidates = _two_of_ten
-EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
+EmbeddedEngine.run = _sampled  # type: ignore[method-assign]
 session.start_r = rbridge.start_r = _started_r
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -174,28 +175,6 @@ class Provenance:
     seconds: float
     notes: tuple[str, ...] = ()
     counts: ClassVar[str] = ""  # noise was added to none; see NoiseProvenance
-
-    @classmethod
-    def of_run(
-        cls,
-        status: EngineStatus,
-        program: StanProgram,
-        seed: int,
-        settings: SamplerSettings,
-        started: float,
-        notes: Iterable[str] = (),
-    ) -> Provenance:
-        """Of a run that ends now; `started` is what `time.perf_counter()` said."""
-        return cls(
-            engine=status.name,
-            engine_version=status.version,
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=time.perf_counter() - started,
-            notes=tuple(notes),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -381,6 +360,61 @@ class ContinuingEngine(Engine, Protocol):
     ) -> Draws:
         """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
         ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What an engine is asked to sample, and when that began (`time.perf_counter`)."""
+
+    status: EngineStatus
+    program: StanProgram
+    data: Mapping[str, Any]
+    seed: int
+    settings: SamplerSettings
+    warm_start: WarmStart | None
+    progress: Progress | None
+    started: float = field(default_factory=time.perf_counter)
+
+    def provenance(self, notes: Iterable[str] = ()) -> Provenance:
+        """Of the run, which ends now."""
+        return Provenance(
+            engine=self.status.name,
+            engine_version=self.status.version,
+            program=self.program.name,
+            program_sha256=self.program.sha256,
+            seed=self.seed,
+            settings=self.settings,
+            seconds=time.perf_counter() - self.started,
+            notes=tuple(notes),
+        )
+
+
+class OurEngine(ABC):
+    """The part of an `Engine` that those of pyhybrid share."""
+
+    name: str
+
+    @abstractmethod
+    def status(self) -> EngineStatus:
+        """As `Engine` says."""
+
+    @abstractmethod
+    def run(self, run: Run) -> Draws:
+        """What `sample` returns."""
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample as `Engine` says."""
+        status = self.status().required()
+        return self.run(Run(status, program, data, seed, settings, warm_start, progress))
 
 
 class ProgressLines:
