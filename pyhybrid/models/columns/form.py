@@ -24,13 +24,7 @@ from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import LARGEST, check_decimals, shortest
-from pyhybrid.models.formula.values import (
-    column_like,
-    first_row,
-    kind_of,
-    levels_of,
-    with_columns,
-)
+from pyhybrid.models.formula.values import column_like, first_row, kind_of, levels_of, with_columns
 
 IntArray = npt.NDArray[np.int64]
 _MOST_LEVELS = 1000

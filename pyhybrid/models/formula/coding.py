@@ -28,13 +28,7 @@ from pyhybrid.models.formula.terms import (
     function_of,
     options_of,
 )
-from pyhybrid.models.formula.values import (
-    check_levels,
-    days_of,
-    kind_of,
-    levels_of,
-    numbers_of,
-)
+from pyhybrid.models.formula.values import check_levels, days_of, kind_of, levels_of, numbers_of
 
 State = dict[str, Any]
 """What factors took from the data, by their text."""
