@@ -201,10 +201,6 @@ class BoundBlocks(BoundModel):
     def value(self) -> BoundRegression:
         return self.blocks[-1].bound
 
-    @property
-    def program(self) -> StanProgram:
-        return _programs_of(self.blocks)
-
     def numbers_of(self, column: pd.Series) -> FloatArray:
         there = column.notna().to_numpy(dtype=bool)
         values = np.full(len(column), np.nan)

@@ -44,14 +44,8 @@ Hints = dict[str, Any]
 Rng = np.random.Generator
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
-PUBLISHED = {
-    "poisson": ("n", "K", "y", "weights", "X"),
-    "negative_binomial": ("n", "K", "y", "weights", "X"),
-    "beta": ("n", "outcome", "alpha", "M"),
-    "beta_regression": ("n", "K", "outcome", "alpha", "X"),
-    "normal_mixture": ("n", "P", "K", "y", "weights", "X"),
-}
-"""Data of the papers' own programs, in stan/published, by the name of ours of their posterior."""
+PUBLISHED = ("poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture")
+"""The papers' own programs, in stan/published, by the name of ours of their posterior."""
 _NONE = 1e300  # a cap that no term reaches
 Rules = Sequence[tuple[str, BoolArray]]
 """What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
@@ -416,7 +410,7 @@ class BoundRegression(BoundModel):
             "alpha": alpha,
             "M": _NONE if cap is None or not np.isfinite(cap.below) else cap.below,
         }
-        return {name: everything[name] for name in PUBLISHED[model.program_name]}
+        return {name: everything[name] for name in declared_names(self.source, "data")}
 
     def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
