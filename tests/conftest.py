@@ -88,7 +88,7 @@ def rstan(r: Callable[..., Any]) -> RStanEngine:
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
-    "models/test_quadrature.py", "docs/test_gauntlet.py", "audits/test_noise.py",
+    "fitting/test_exact.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
     "tests/test_distribution.py", "parity/test_synthesize.py", "cli/test_own_program.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
@@ -102,9 +102,9 @@ ROOMS_OF_NORMAL_DRAWS = (
     "releases", "reports", "cli", "security", "tables", "comparing",
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
-_QUADRATURE = "tests/models/test_quadrature.py::test_posterior_moments_meet_quadrature"
-_MODELS = ("poisson", "negative_binomial", "beta")
 SHORT_FITS = frozenset((
+    *(f"tests/fitting/test_exact.py::test_chains_have_the_moments_of_the_grid[{model}-None]"
+      for model in ("poisson", "negative_binomial", "beta")),
     "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
     "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
     "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
@@ -115,7 +115,6 @@ SHORT_FITS = frozenset((
     "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
     "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
     "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
-    *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
 ))  # fmt: skip
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
