@@ -45,28 +45,15 @@ generated quantities {
   }
 }
 """
-BY_DESIGN = """
-data {
-  int<lower=1> n;
-  int<lower=1> K;
-  matrix[n, K] X;
-  array[n] int<lower=0> y;
-  vector<lower=0, upper=1>[n] weights;
-}
-parameters { vector[K] beta; }
-model {
-  beta ~ normal(0, 2);
-  for (i in 1:n) target += weights[i] * poisson_log_lpmf(y[i] | X[i] * beta);
-}
-generated quantities {
-  vector[n] log_lik;
-  array[n] int y_rep;
-  for (i in 1:n) {
-    log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
-    y_rep[i] = poisson_log_rng(X[i] * beta);
-  }
-}
-"""
+BY_DESIGN = PROGRAM
+for of_rate, of_design in (
+    ("int<lower=1> n;", "int<lower=1> n;\n  int<lower=1> K;\n  matrix[n, K] X;"),
+    ("real<lower=0> rate;", "vector[K] beta;"), ("rate ~ gamma(2, 1)", "beta ~ normal(0, 2)"),
+    ("vector[n] weights", "vector<lower=0, upper=1>[n] weights"),
+    ("poisson_lpmf(y[i] | rate)", "poisson_log_lpmf(y[i] | X[i] * beta)"),
+    ("poisson_rng(rate)", "poisson_log_rng(X[i] * beta)"),
+):  # fmt: skip
+    BY_DESIGN = BY_DESIGN.replace(of_rate, of_design)
 
 
 @cache
