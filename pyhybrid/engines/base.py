@@ -223,7 +223,8 @@ class Draws:
 
     def followed_by(self, more: Draws) -> Draws:
         """These draws and then `more` of the same chains, of which the sampler is the same."""
-        ran = self.provenance
+        ran, then = self.provenance, more.provenance
+        n_draws = ran.settings.draws + then.settings.draws
         stats: Any = {
             name: np.hstack([getattr(self, name), getattr(more, name)])
             for name in ("divergent", "treedepth", "energy")
@@ -237,13 +238,9 @@ class Draws:
             },
             provenance=replace(
                 ran,
-                settings=replace(
-                    ran.settings,
-                    draws=ran.settings.draws + more.provenance.settings.draws,
-                    max_draws=None,
-                ),
-                seconds=ran.seconds + more.provenance.seconds,
-                notes=tuple(dict.fromkeys((*ran.notes, *more.provenance.notes))),
+                settings=replace(ran.settings, draws=n_draws, max_draws=None),
+                seconds=ran.seconds + then.seconds,
+                notes=tuple(dict.fromkeys((*ran.notes, *then.notes))),
             ),
         )
 

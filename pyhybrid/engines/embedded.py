@@ -27,7 +27,6 @@ from pyhybrid.engines.base import (
     OurEngine,
     Progress,
     ProgressLines,
-    Provenance,
     Run,
     SamplerSettings,
     StanProgram,
@@ -77,8 +76,20 @@ class EmbeddedEngine(OurEngine):
             except (RuntimeError, ValueError) as error:
                 name, reason = run.program.name, without_values(str(error))
                 raise SamplingError(f"the embedded engine failed on {name}: {reason}") from None
-        notes = [str(warning.message) for warning in caught]
-        return _draws(fit, parameter_names(run.program), run.provenance(notes))
+        sampler = dict(
+            zip(stanli.SAMPLER_COLUMNS, np.moveaxis(fit.sampler_stats, 2, 0), strict=True)
+        )
+        unit = settings.metric == "unit"
+        return Draws(
+            variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
+            divergent=sampler["divergent__"] > 0,
+            treedepth=sampler["treedepth__"].astype(np.int64),
+            energy=sampler["energy__"],
+            step_size=np.asarray(fit.step_size),
+            inv_metric=None if unit else tuple(np.asarray(metric) for metric in fit.inv_metric),
+            parameters=parameter_names(run.program),
+            provenance=run.provenance(str(warning.message) for warning in caught),
+        )
 
     def more(
         self,
@@ -169,31 +180,6 @@ def _reporting(progress: Progress | None, settings: SamplerSettings) -> Iterator
         yield max(1, (settings.warmup + settings.draws) // 20)
 
 
-def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    columns = _stanli().SAMPLER_COLUMNS
-    stats = {name: fit.sampler_stats[:, :, position] for position, name in enumerate(columns)}
-    unit = provenance.settings.metric == "unit"
-    return Draws(
-        variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
-        divergent=stats["divergent__"] > 0,
-        treedepth=stats["treedepth__"].astype(np.int64),
-        energy=stats["energy__"],
-        step_size=np.asarray(fit.step_size),
-        inv_metric=None if unit else tuple(np.asarray(metric) for metric in fit.inv_metric),
-        parameters=parameters,
-        provenance=provenance,
-    )
-
-
-def check_compiles(program: StanProgram) -> None:
-    """Raise InvalidInput with the compiler's own message, line and caret included."""
-    _stanli()
-    try:
-        compiled(program.text)
-    except SamplingError as error:
-        raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
-
-
 class ProgramAtPoints:
     """A program with its data: its log density and generated quantities at given points. Nothing is
     sampled: chains of one transition that does not move."""
@@ -206,6 +192,8 @@ class ProgramAtPoints:
                 # That a part of the program runs slowly is said when it is sampled.
                 warnings.filterwarnings("ignore", "stanli", RuntimeWarning)
                 self._model = stanli.Model(mir=compiled(program.text), data=as_json(data))
+        except SamplingError as error:  # the compiler's own message, line and caret included
+            raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
                 f"program {program.name!r} does not take the data: {without_values(str(error))}"

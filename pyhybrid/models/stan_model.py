@@ -20,7 +20,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, parameter_names, user_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
@@ -182,7 +182,6 @@ class StanModel:
             likelihood_parameters=parameter_names(self.source),
         )  # fmt: skip
         bound.data(1.0)  # what is wrong with the data is said first
-        check_compiles(self.source)
         check_weights_act(bound)
         return bound
 
