@@ -76,10 +76,8 @@ class EmbeddedEngine(OurEngine):
             except (RuntimeError, ValueError) as error:
                 name, reason = run.program.name, without_values(str(error))
                 raise SamplingError(f"the embedded engine failed on {name}: {reason}") from None
-        sampler = dict(
-            zip(stanli.SAMPLER_COLUMNS, np.moveaxis(fit.sampler_stats, 2, 0), strict=True)
-        )
-        unit = settings.metric == "unit"
+        columns, unit = np.moveaxis(fit.sampler_stats, 2, 0), settings.metric == "unit"
+        sampler = dict(zip(stanli.SAMPLER_COLUMNS, columns, strict=True))
         return Draws(
             variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
             divergent=sampler["divergent__"] > 0,
