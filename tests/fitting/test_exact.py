@@ -66,30 +66,6 @@ def test_without_clipping_a_center_changes_nothing() -> None:
     np.testing.assert_allclose(wide.log_density, centered.log_density, atol=1e-8)
 
 
-MODELS = [
-    (ph.Poisson("y ~ 1"), [3, 4, 9], {"log_mean": (0.0, 3.0, 40)}),
-    (ph.Beta("y ~ 1"), [0.1, 0.3, 0.35],
-     {"logit_phi": (-3.0, 2.0, 12), "log_lambda": (-1.0, 4.0, 12)}),
-    (ph.NormalRegression("y ~ 1"), [0.1, -0.3, 0.35],
-     {"mean": (-2.0, 2.0, 12), "log_sd": (-3.0, 1.0, 12)}),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("model", "y", "given"), MODELS)
-def test_grids_agree_with_the_models_own_program(model: Any, y: list[float], given: Any) -> None:
-    """Differences of the log density against the log-likelihood that Stan's tests hold."""
-    bound = model.bind(pd.DataFrame({"y": y}))
-    grid = grid_of(model).with_axes(given)
-    found = exact_posterior(bound, grid, np.ones(len(y)), Cap.of(1e9))
-    at = grid.at(np.arange(grid.size))
-    values = grid.parameters(at)
-    X = np.ones((1, 1))
-    own = sum(
-        model.log_lik(values, np.array([v], dtype=float), X, 0)[:, 0] for v in bound.design.y
-    ) + grid.log_prior(at)
-    np.testing.assert_allclose(found.log_density, own - own.max(), atol=1e-9)
-
-
 RNG = np.random.default_rng(4)
 FEW_COUNTS, FEW_SHARES = RNG.negative_binomial(2, 0.3, 25), RNG.beta(0.8, 2, 25)
 CHAINS: dict[str, Any] = {
