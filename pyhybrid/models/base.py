@@ -67,10 +67,6 @@ class SurveyWeights:
         of_sample = bool(abs(weight.mean() - 1) < _EXACTLY and np.ptp(weight) > 0)
         return cls(column=column, weight=weight, of_sample=of_sample)
 
-    def at(self, records: npt.NDArray[np.intp]) -> SurveyWeights:
-        """The weights of some of the records."""
-        return replace(self, weight=self.weight[records])
-
     @property
     def data_dependent(self) -> tuple[str, ...]:
         """What is computed from all records, as a charge names it."""

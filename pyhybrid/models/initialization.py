@@ -75,7 +75,7 @@ class Mode:
 
     def hints(self, law: Law, X: FloatArray) -> dict[str, Any]:
         """Stan data: the quadratic approximation, and location and scale of the law's size."""
-        data = quadratic(X, self.beta, self.slope, self.curvature)
+        data = {**quadratic(X, self.beta, self.slope, self.curvature), "near": self.beta}
         if law.size is None:
             return data
         name, sign = law.sampled_size

@@ -223,8 +223,11 @@ class BoundBlocks(BoundModel):
         return self.value.decimals
 
     def with_survey(self, survey: SurveyWeights) -> BoundModel:
-        blocks = (replace(b, bound=replace(b.bound, survey=survey.at(b.at))) for b in self.blocks)
-        return replace(self, survey=survey, blocks=tuple(blocks))
+        blocks = tuple(
+            replace(b, bound=replace(b.bound, survey=replace(survey, weight=survey.weight[b.at])))
+            for b in self.blocks
+        )
+        return replace(self, survey=survey, blocks=blocks)
 
     @cached_property
     def row_in(self) -> Positions:

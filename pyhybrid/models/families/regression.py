@@ -277,16 +277,13 @@ class RegressionModel(ABC):
         """Scores at the rows of a design matrix, under normal priors, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        """Stan data of the prior on the coefficients of a design, if it has any."""
-        return {}
-
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         """Outcomes (n,) as the program reads them."""
         return y if self.density_above_one else y.astype(np.int64)
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data block as the model's program takes it; what it does not declare is left out."""
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
+        """The data block as the model's program takes it, with that of the prior on a design's
+        coefficients; what the program does not declare is left out."""
         return data
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
@@ -361,7 +358,6 @@ class BoundRegression(BoundModel):
             start = model.start(y, X, frequency * weights, offset, n_levels)
         data = {
             **dispersed(start, dispersion),
-            **model.prior_data(design),
             "n": y.size,
             "K": X.shape[1],
             "n_levels": n_levels,
@@ -376,7 +372,8 @@ class BoundRegression(BoundModel):
         if clip is not None and clip.frozen is not None:
             data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
         declared = declared_names(self.source, "data")
-        return {name: value for name, value in model.shape_data(data).items() if name in declared}
+        data = model.shape_data(data, design)
+        return {name: value for name, value in data.items() if name in declared}
 
     def _published_data(self, alpha: FloatArray, cap: Cap | None) -> dict[str, Any]:
         """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
