@@ -81,8 +81,9 @@ CHAINS: dict[str, Any] = {
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize("cap", [None, 1.2])
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize(
+    ("name", "cap"), [*((name, None) for name in CHAINS), *((name, 1.2) for name in [*CHAINS][:3])]
+)
 def test_chains_have_the_moments_of_the_grid(name: str, cap: float | None) -> None:
     """Of weighted, and of clipped terms; the control: weights that chains ignore are seen."""
     model, y, axes = CHAINS[name]

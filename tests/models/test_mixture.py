@@ -52,7 +52,7 @@ def test_without_data_draws_follow_the_priors(n_components: int) -> None:
     bound = _mixture(n_components).bind(_two_components(20))
     draws = EmbeddedEngine().sample(
         bound.program, bound.stan_data(np.zeros(bound.n)), seed=8,
-        settings=SamplerSettings(chains=4, warmup=400, draws=1000, adapt_delta=0.95),
+        settings=SamplerSettings(chains=4, warmup=300, draws=600, adapt_delta=0.95),
     )  # fmt: skip
     assert draws.divergent.mean() < 0.01
 
