@@ -20,26 +20,10 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.families.regression import weighted_rows
 from tests.models.targets import AtPoints
+from tests.models.test_contract import CASES, X
 from tests.refusals import refuses
 
-OFFSET = "offset(log(nights))"
-MODELS: dict[str, Any] = {
-    "poisson": ph.Poisson, "negative_binomial": ph.NegativeBinomial, "bernoulli": ph.Bernoulli,
-    "beta_regression": ph.BetaRegression,
-    "normal_regression": ph.NormalRegression,
-    "normal_mixture": lambda formula: ph.MixtureRegression(formula, n_components=2),
-}  # fmt: skip
-
-
-TABLE = pd.DataFrame({
-    "visits": [1, 2] * 50, "share": [0.25, 0.5] * 50, "member": [0, 1] * 50,
-    "nights": [1.0, 2.0] * 50,
-})  # fmt: skip
-
-
-def _bound(name: str, terms: str) -> Any:
-    outcome = {"beta_regression": "share", "bernoulli": "member"}.get(name, "visits")
-    return MODELS[name](f"{outcome} ~ {terms}").bind(TABLE)
+WITH_OFFSET = [name for name in CASES if name.endswith(", offset")]
 
 
 def test_negative_binomial_tends_to_poisson() -> None:
@@ -113,28 +97,33 @@ def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
     assert ph.Poisson("y ~ 1").bind(table).rows.first.size == 2
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", WITH_OFFSET)
 def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
-    """An exposure that is synthetic: the same random numbers, five nights for one or two."""
-    bound, rng = _bound(name, OFFSET), np.random.default_rng
-    program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(100)))
+    """An exposure that is synthetic, by the same random numbers; the control: the data's own."""
+    table = pd.DataFrame({"y": CASES[name].y, "x": X})
+    bound, rng = CASES[name].model.bind(table), np.random.default_rng
+    program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(X.size)))
     at = AtPoints(program.quantities(np.zeros((1, program.n_unconstrained))))
-    made = bound.replicate(at, 0, rng(1), TABLE.assign(nights=5.0)).to_numpy()[:, 0]
+    made = bound.replicate(at, 0, rng(1), table.assign(x=1 - X)).to_numpy()[:, 0]
     one = {k: at.flat(k)[0] for k in bound.model.parameters}
-    expected = bound.model.draw_outcome(one, bound.design.X, np.full(100, np.log(5)), rng(1))
-    np.testing.assert_allclose(made, bound.model.from_support(expected, bound.decimals))
-    own = bound.model.draw_outcome(one, bound.design.X, bound.design.offset, rng(1))
-    assert not np.array_equal(expected, own), "control"
+    design = np.column_stack([np.ones(X.size), 1 - X])
+    expected, own = (
+        bound.model.from_support(
+            bound.model.draw_outcome(one, design, offset, rng(1)), bound.decimals
+        )
+        for offset in ((1 - X) / 2, bound.design.offset)
+    )
+    np.testing.assert_allclose(made, expected)
+    assert not np.array_equal(expected, own)
 
 
 def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:
     """A model that is added later is found here."""
-    assert _bound("poisson", "1").grid is not None
-    assert _bound("poisson", OFFSET).grid is None
-    refuses("Beta takes no predictors", ph.Beta(f"share ~ {OFFSET}").bind, TABLE)
-    without = {"beta", "categorical", "ordinal"}
-    amounts = {"gamma_regression"}  # in tests/models/test_amounts.py
-    tested = {*MODELS, *without, *amounts}
-    assert {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")} == tested
-    for name in (*MODELS, *amounts):
-        assert "offsets" in declared_names(load_program(name), "data")
+    table = pd.DataFrame({"y": [0.1, 0.3, 0.2], "t": [1.0, 2.0, 1.0]})
+    assert ph.NormalRegression("y ~ 1").bind(table).grid is not None
+    assert ph.NormalRegression("y ~ offset(t)").bind(table).grid is None
+    refuses("Beta takes no predictors", ph.Beta("y ~ offset(t)").bind, table)
+    tested = {CASES[name].model.program_name for name in WITH_OFFSET}
+    programs = {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")}
+    assert programs == {*tested, "beta", "categorical", "ordinal"}
+    assert all("offsets" in declared_names(load_program(name), "data") for name in tested)
