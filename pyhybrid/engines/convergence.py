@@ -151,11 +151,9 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
         still = finite & (columns.min(axis=(0, 1)) == columns.max(axis=(0, 1)))
         if still.all():  # also of a variable without elements
             continue
-        by_column = np.tile([[np.inf], [0.0], [0.0]], still.size)  # of a column that is not finite
+        by_column = _by_column(np.where(finite, columns, 0.0))
         by_column[:, still] = [[1.0], [np.inf], [np.inf]]
-        moving = finite & ~still
-        if moving.any():
-            by_column[:, moving] = _by_column(columns[:, :, moving])
+        by_column[:, ~finite] = [[np.inf], [0.0], [0.0]]
         worst_column = int(np.argmax(by_column[0]))
         if not by_column[0, worst_column] <= rhat:
             rhat, worst = float(by_column[0, worst_column]), _label(name, values, worst_column)

@@ -299,7 +299,6 @@ def with_missing(values: pd.Series, there: BoolArray, like: pd.Series) -> pd.Ser
         gone = like[like.isna()]
         whole = np.full(len(like), gone.iloc[0] if len(gone) else None, dtype=object)
         whole[there] = values.to_numpy(dtype=object)
-        objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
-        return objects
+        return column_like(whole, like, object)
     taken = pd.api.extensions.take(values.array, places, allow_fill=True)
     return column_like(taken, like)

@@ -146,10 +146,7 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     at = np.array([known.index(place) for place in range(len(objects))])[places.astype(np.intp)]
     if category:
         return column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
-    column: pd.Series = pd.Series(
-        held.array[at], index=like.index, name=like.name, dtype=held.dtype
-    )
-    return column
+    return column_like(held.array[at], like, held.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,8 +53,7 @@ def categories(
 ) -> pd.Categorical:
     """Levels by their codes (n,), -1 for none."""
     dtype: Any = pd.CategoricalDtype(list(levels), ordered=ordered)
-    values: pd.Categorical = pd.Categorical.from_codes(codes.astype(int), dtype=dtype)
-    return values
+    return pd.Categorical.from_codes(codes.astype(int), dtype=dtype)
 
 
 def takes_all_records(factor: Factor) -> bool:
