@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.checks import FloatArray, IntArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints
@@ -213,7 +212,7 @@ class BoundStanModel(BoundModel):
         return (own, *(() if self.density_above_one else discrete), *super().assumptions)
 
     @property
-    def row_of(self) -> npt.NDArray[np.intp]:
+    def row_of(self) -> IntArray:
         return np.arange(self.n)
 
     def stan_data(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram, of_block
@@ -26,7 +26,7 @@ from pyhybrid.models.columns.form import Form, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
 from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.regression import BoundRegression, RegressionModel
-from pyhybrid.models.formula.design import Matrix, Positions, check_table
+from pyhybrid.models.formula.design import Matrix, check_table
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
 from pyhybrid.models.scoring import BlockScoring, Scoring
@@ -45,7 +45,7 @@ class Block:
 
     name: str
     bound: BoundRegression
-    at: Positions
+    at: IntArray
 
     def draws_of(self, draws: Draws) -> Draws:
         return replace(draws, variables=of_block(draws.variables, self.name))
@@ -230,7 +230,7 @@ class BoundBlocks(BoundModel):
         return replace(self, survey=survey, blocks=blocks)
 
     @cached_property
-    def row_in(self) -> Positions:
+    def row_in(self) -> IntArray:
         """Row of each record in each block, shape (n, B); -1 where it does not reach it."""
         row_in = np.full((self.n, len(self.blocks)), -1, dtype=np.intp)
         for place, block in enumerate(self.blocks):
@@ -243,7 +243,7 @@ class BoundBlocks(BoundModel):
         return distinct_rows(self.row_in.astype(np.float64))
 
     @property
-    def row_of(self) -> Positions:
+    def row_of(self) -> IntArray:
         return self.rows.row_of
 
     def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_choice
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_choice
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
@@ -30,7 +30,7 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
-from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import ParameterGrid
@@ -51,7 +51,7 @@ Rules = Sequence[tuple[str, BoolArray]]
 """What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
 
 
-def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
+def weighted_rows(rows: Rows, alpha: FloatArray, unit: IntArray | None = None) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
     for values in (alpha, unit):
@@ -70,7 +70,7 @@ def _by_predictors(rows: Rows, X: FloatArray) -> Rows:
     )
 
 
-def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+def cap_data(cap: Cap | None, chosen: IntArray) -> dict[str, Any]:
     """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
     none, names = np.zeros(chosen.size), ("cap_below", "cap_above", "farthest", "steep", "n_units")
     data: dict[str, Any] = {**dict.fromkeys(names, 0), "use_cap": int(cap is not None)}
@@ -165,7 +165,7 @@ class RegressionModel(ABC):
         """Number of decimals of released values; None if it is taken from the data."""
         return getattr(self, "decimals", 0)
 
-    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
+    def bind_at(self, df: pd.DataFrame, at: IntArray | None = None) -> BoundRegression:
         """The model itself, joined to `df` or to its records at the positions `at` (k,) alone;
         InvalidInput as of `read_design`, and for outcomes the model cannot take."""
         design = read_design(
@@ -329,7 +329,7 @@ class BoundRegression(BoundModel):
         )
 
     @property
-    def row_of(self) -> Positions:
+    def row_of(self) -> IntArray:
         return self.rows.row_of
 
     def _ordered(self, rows: Rows) -> Rows:
@@ -409,7 +409,7 @@ class BoundRegression(BoundModel):
         }
         return {name: everything[name] for name in declared_names(self.source, "data")}
 
-    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
+    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: IntArray) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
         the same predictors are neighbors, as programs of many levels want them."""
         design = self.design
@@ -431,7 +431,7 @@ class BoundRegression(BoundModel):
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         return self.terms(draws, slice(None))
 
-    def terms(self, draws: Draws, rows: slice | Positions) -> Iterator[FloatArray]:
+    def terms(self, draws: Draws, rows: slice | IntArray) -> Iterator[FloatArray]:
         """Log-likelihood times survey weight of some of the distinct rows, (S, b) at a time."""
         first, design, start = self.rows.first[rows], self.design, 0
         chosen = design.y[first], design.X[first], design.offset[first]
@@ -471,7 +471,7 @@ class BoundRegression(BoundModel):
         draw: int,
         rng: np.random.Generator,
         matrix: Matrix,
-        chosen: Positions | None = None,
+        chosen: IntArray | None = None,
         apart: Sequence[float] = (),
     ) -> FloatArray:
         """Outcomes drawn anew for the rows of a matrix, or those `chosen` (k,), as numbers on the
