@@ -251,10 +251,8 @@ def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
     edges = sorted(float(edge) for edge in options.get("breaks", []))
     if not edges:
         raise InvalidInput("cut() must have breaks")
-    place = np.searchsorted(edges, x, side="left") - 1
-    inside = (place >= 0) & (place < len(edges) - 1) & ~np.isnan(x)
     names = [f"({a:.15g},{b:.15g}]" for a, b in pairwise(edges)]
-    return categories(np.where(inside, place, -1), names)
+    return pd.cut(x, edges, labels=names, ordered=False)
 
 
 _BASES: Mapping[str, Callable[[FloatArray, Options, State], Coded]] = {
