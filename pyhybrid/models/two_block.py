@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,13 +22,15 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws, StanProgram, of_block
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, SurveyWeights
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
-from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
-from pyhybrid.models.families.regression import BoundRegression, RegressionModel
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.regression import BoundRegression, LeveledModel, RegressionModel
 from pyhybrid.models.formula.design import Matrix, check_table
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
+from pyhybrid.models.grid import Axis
+from pyhybrid.models.laws import BERNOULLI, Law
 from pyhybrid.models.scoring import BlockScoring, Scoring
 
 
@@ -36,6 +38,29 @@ def value_of(block: str) -> float:
     """What a record has of which the block of this name says yes."""
     named = {"missing": np.nan, "zero": 0.0}
     return named[block] if block in named else float(block)
+
+
+@dataclass(frozen=True)
+class Indicator(LeveledModel, LinearModel):
+    """An outcome with two levels, under a logistic regression; see `pyhybrid.Bernoulli`."""
+
+    _: KW_ONLY
+    prior: str = "normal"
+    n_levels: ClassVar[int | None] = 2
+    numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
+    grid_axes: ClassVar[tuple[Axis, ...]] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
+    program_name: ClassVar[str] = "bernoulli"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    law: ClassVar[Law] = BERNOULLI
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = super().levels_of(values, name)
+        if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
+            raise InvalidInput(
+                f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
+                "declare the two with levels= if it has no others, or take another model"
+            )
+        return levels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

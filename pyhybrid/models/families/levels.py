@@ -15,14 +15,13 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.base import BLOCK_ELEMENTS
 from pyhybrid.models.columns.form import OutcomeLevels, check_levels_given
-from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import ScaledModel
-from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
+from pyhybrid.models.families.regression import Hints, LeveledModel, Offset, Parameters, Rng
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.models.laws import log_of_levels
 from pyhybrid.models.scoring import CategoricalScoring, OrdinalScoring, Scoring
-from pyhybrid.models.two_block import BlockModel
+from pyhybrid.models.two_block import BlockModel, Indicator
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -28,7 +29,16 @@ from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
 from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
-from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
+from pyhybrid.models.columns.form import (
+    Form,
+    OutcomeLevels,
+    check_levels_given,
+    column_of,
+    level_places,
+    numbers_in,
+    outcome_levels,
+    places_of_levels,
+)
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
 from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import sides_of
@@ -289,6 +299,49 @@ class RegressionModel(ABC):
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
         """What must have converged: parameters of the likelihood."""
         return {name: draws.variables[name] for name in self.parameters}
+
+
+@dataclass(frozen=True)
+class LeveledModel(RegressionModel):
+    """A regression of an outcome with levels, coded as places among these."""
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    ordered: ClassVar[bool] = False
+    undeclared: ClassVar[str] = (
+        "levels must be declared: {}, levels=(...)) with all values that the column can hold"
+    )
+    n_levels: ClassVar[int | None] = None
+    """Number of levels that must be given, None for any."""
+    numbers: ClassVar[tuple[Any, ...] | None] = None
+    """Levels of a column of numbers that declares none; those that are there if None."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels, self.n_levels))
+
+    @property
+    def one_value(self) -> bool:
+        """True of declared levels: a refusal would tell of the last record of another level."""
+        return self.levels is not None
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        return outcome_levels(values, self.levels, self.numbers)
+
+    @property
+    def coder(self) -> Callable[[pd.Series, str], FloatArray]:
+        return lambda values, name: level_places(values, name, self.levels_of(values, name))
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        with suppress(InvalidInput, TypeError):
+            levels = outcome_levels(column.dropna(), self.levels, self.numbers)
+            return None if levels.read else Form(levels=levels.values, ordered=self.ordered)
+        return None
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        levels = self.declared_form.levels or ()
+        places = places_of_levels(column, levels).astype(np.float64)
+        return np.where(places < 0, np.nan, places)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
