@@ -37,6 +37,7 @@ with warnings.catch_warnings():
 from pyhybrid import cli, rbridge
 from pyhybrid.cli.console import progress_lines
 from pyhybrid.engines import engine_by_name
+from pyhybrid.engines.base import Run
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
 from pyhybrid.mechanisms import accounting
@@ -87,7 +88,7 @@ def rstan(r: Callable[..., Any]) -> RStanEngine:
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
-    "models/test_quadrature.py", "docs/test_gauntlet.py", "audits/test_noise.py",
+    "fitting/test_exact.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
     "tests/test_distribution.py", "parity/test_synthesize.py", "cli/test_own_program.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
@@ -101,9 +102,9 @@ ROOMS_OF_NORMAL_DRAWS = (
     "releases", "reports", "cli", "security", "tables", "comparing",
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
-_QUADRATURE = "tests/models/test_quadrature.py::test_posterior_moments_meet_quadrature"
-_MODELS = ("poisson", "negative_binomial", "beta")
 SHORT_FITS = frozenset((
+    *(f"tests/fitting/test_exact.py::test_chains_have_the_moments_of_the_grid[{model}-None]"
+      for model in ("poisson", "negative_binomial", "beta")),
     "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
     "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
     "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
@@ -114,7 +115,6 @@ SHORT_FITS = frozenset((
     "tests/mechanisms/test_sequential.py::test_all_columns_are_replaced_and_others_kept",
     "tests/mechanisms/test_units.py::test_a_censored_release_by_person_is_strict",
     "tests/models/test_stan_model.py::test_the_posterior_is_the_conjugate_one",
-    *(f"{_QUADRATURE}[{model}-weighted]" for model in _MODELS),
 ))  # fmt: skip
 """Tests that sample in `make test`: the main jobs."""
 EVERY_FOURTH = frozenset((
@@ -182,7 +182,7 @@ _running: list[pytest.Item] = []
 _CMDSTAN = os.environ.setdefault("PYHYBRID_TESTS_CMDSTAN", os.environ.get("CMDSTAN", ""))
 os.environ["CMDSTAN"] = "none in tests"
 """No test but the live ones takes an installation that is here: "auto" would compile for each."""
-_sampler, _start_r = EmbeddedEngine._run, session.start_r
+_sampler, _start_r = EmbeddedEngine.run, session.start_r
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -195,16 +195,15 @@ def _marked(name: str) -> bool:
     return not _running or _running[0].get_closest_marker(name) is not None
 
 
-def _sampled(self: EmbeddedEngine, program: Any, data: Any, seed: int, settings: Any,
-             progress: Any, warm_start: Any, **changes: Any) -> Any:  # fmt: skip
+def _sampled(self: EmbeddedEngine, run: Run, **changes: Any) -> Any:
     if _marked("samples"):
-        return _sampler(self, program, data, seed, settings, progress, warm_start, **changes)
+        return _sampler(self, run, **changes)
     if not _marked("normal_draws"):
         pytest.fail("a test that samples must be marked: samples, or normal_draws (tests/conftest)")
-    if progress is not None:
-        every = settings.chains * (settings.warmup + settings.draws)
-        progress(every, every)
-    return normal_draws(program, data, seed, settings)
+    if run.progress is not None:
+        every = run.settings.chains * (run.settings.warmup + run.settings.draws)
+        run.progress(every, every)
+    return normal_draws(run.program, run.data, run.seed, run.settings)
 
 
 def _started_r() -> Any:
@@ -223,7 +222,7 @@ def _two_of_ten(deviations: Any, sizes: Any, k: int) -> list[int]:
 
 if os.environ.get("PYHYBRID_SNIPPETS") != "full":
     accounting.candidates = _two_of_ten
-EmbeddedEngine._run = _sampled  # type: ignore[method-assign]
+EmbeddedEngine.run = _sampled  # type: ignore[method-assign]
 session.start_r = rbridge.start_r = _started_r
 
 

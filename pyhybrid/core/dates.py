@@ -6,6 +6,7 @@ without a leading zero. ``%z`` reads any offset from UTC; what is written is the
 
 from __future__ import annotations
 
+import contextlib
 import re
 from datetime import date, datetime, time
 from typing import Any
@@ -80,11 +81,20 @@ def formats_of(texts: pd.Series) -> list[str]:
         known = [*_TIMES, *(f"{day}{between}{time}{zone}" for day in _DAYS for between in "T "
                             for time in _TIMES for zone in zones)]  # fmt: skip
     some = texts.head(_LOOKED_AT)
-    known = [name for name in known if _share(some, name) >= _READ]
+    few = some.head(len(some) // 10 + 1).tolist()  # of which each of these formats reads one
+    known = [name for name in known if _reads_one(few, name) and _share(some, name) >= _READ]
     shares = {name: _share(texts, name) for name in known}
     best = max(shares.values(), default=0.0)
     found = [name for name, share in shares.items() if share == best >= _READ]
     return [name for name in found if "%z" not in name] or found[:1]
+
+
+def _reads_one(texts: list[str], name: str) -> bool:
+    """Whether a format may read one of texts, in microseconds."""
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            return "%f" in name or bool(datetime.strptime(text, name.replace("%-", "%")))
+    return False
 
 
 def _share(texts: pd.Series, name: str) -> float:
@@ -107,16 +117,14 @@ def read_dates(column: pd.Series, name: str | None) -> pd.Series:
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_localize(None)
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        same: pd.Series = column.astype("datetime64[us]")
-        return same
+        return column.astype("datetime64[us]")
     read: pd.Series = pd.Series(
         pd.NaT, index=column.index, name=column.name, dtype="datetime64[us]"
     )
     entries = column.astype(object)
     typed = entries.map(lambda entry: isinstance(entry, date)).to_numpy(dtype=bool)
     typed = typed & entries.notna().to_numpy()
-    at = np.flatnonzero(typed)
-    if at.size:
+    if (at := np.flatnonzero(typed)).size:
         plain = [pd.Timestamp(entry).tz_localize(None) for entry in entries.iloc[at]]
         read.iloc[at] = np.array(plain, dtype="M8[us]")
     if name is not None:

@@ -78,7 +78,6 @@ def resolve_engine(engine: str | Engine = "auto") -> Engine:
     """
     if not isinstance(engine, str):
         return engine
-    check_choice(engine, "engine", ["auto", *ENGINES])
     statuses = []
     for name in AUTOMATIC if engine == "auto" else (engine,):
         candidate = engine_by_name(name)

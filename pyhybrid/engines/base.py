@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -128,6 +129,12 @@ class SamplerSettings:
         )
 
 
+def of_block(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What of `Draws.of_blocks` is of one block, by its own names of variables."""
+    end = f"_{name}"
+    return {key.removesuffix(end): v for key, v in values.items() if key.endswith(end)}
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WarmStart:
     """State of a finished fit that the next one of the same program starts from: by chain the
@@ -140,12 +147,8 @@ class WarmStart:
 
     def of_block(self, name: str) -> WarmStart:
         """The start of one of the blocks of `Draws.of_blocks`, by its own names of variables."""
-        end = f"_{name}"
-        inits = tuple(
-            {key.removesuffix(end): value for key, value in values.items() if key.endswith(end)}
-            for values in self.inits
-        )
-        return WarmStart(inits=inits, inv_metric=None, step_size=self.step_size)
+        inits = tuple(of_block(values, name) for values in self.inits)
+        return replace(self, inits=inits, inv_metric=None)
 
     def inits_of(self, chains: int) -> list[Mapping[str, Any]]:
         """Initial values of so many chains, those of this start repeated where they are fewer."""
@@ -172,28 +175,6 @@ class Provenance:
     seconds: float
     notes: tuple[str, ...] = ()
     counts: ClassVar[str] = ""  # noise was added to none; see NoiseProvenance
-
-    @classmethod
-    def of_run(
-        cls,
-        status: EngineStatus,
-        program: StanProgram,
-        seed: int,
-        settings: SamplerSettings,
-        started: float,
-        notes: Iterable[str] = (),
-    ) -> Provenance:
-        """Of a run that ends now; `started` is what `time.perf_counter()` said."""
-        return cls(
-            engine=status.name,
-            engine_version=status.version,
-            program=program.name,
-            program_sha256=program.sha256,
-            seed=seed,
-            settings=settings,
-            seconds=time.perf_counter() - started,
-            notes=tuple(notes),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -242,7 +223,8 @@ class Draws:
 
     def followed_by(self, more: Draws) -> Draws:
         """These draws and then `more` of the same chains, of which the sampler is the same."""
-        ran = self.provenance
+        ran, then = self.provenance, more.provenance
+        n_draws = ran.settings.draws + then.settings.draws
         stats: Any = {
             name: np.hstack([getattr(self, name), getattr(more, name)])
             for name in ("divergent", "treedepth", "energy")
@@ -256,13 +238,9 @@ class Draws:
             },
             provenance=replace(
                 ran,
-                settings=replace(
-                    ran.settings,
-                    draws=ran.settings.draws + more.provenance.settings.draws,
-                    max_draws=None,
-                ),
-                seconds=ran.seconds + more.provenance.seconds,
-                notes=tuple(dict.fromkeys((*ran.notes, *more.provenance.notes))),
+                settings=replace(ran.settings, draws=n_draws, max_draws=None),
+                seconds=ran.seconds + then.seconds,
+                notes=tuple(dict.fromkeys((*ran.notes, *then.notes))),
             ),
         )
 
@@ -379,6 +357,61 @@ class ContinuingEngine(Engine, Protocol):
     ) -> Draws:
         """`n_draws` more per chain, without adaptation, from the last of `draws`; only the new
         ones. `seed` must not be that of `draws`: the chains would repeat their random numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What an engine is asked to sample, and when that began (`time.perf_counter`)."""
+
+    status: EngineStatus
+    program: StanProgram
+    data: Mapping[str, Any]
+    seed: int
+    settings: SamplerSettings
+    warm_start: WarmStart | None
+    progress: Progress | None
+    started: float = field(default_factory=time.perf_counter)
+
+    def provenance(self, notes: Iterable[str] = ()) -> Provenance:
+        """Of the run, which ends now."""
+        return Provenance(
+            engine=self.status.name,
+            engine_version=self.status.version,
+            program=self.program.name,
+            program_sha256=self.program.sha256,
+            seed=self.seed,
+            settings=self.settings,
+            seconds=time.perf_counter() - self.started,
+            notes=tuple(notes),
+        )
+
+
+class OurEngine(ABC):
+    """The part of an `Engine` that those of pyhybrid share."""
+
+    name: str
+
+    @abstractmethod
+    def status(self) -> EngineStatus:
+        """As `Engine` says."""
+
+    @abstractmethod
+    def run(self, run: Run) -> Draws:
+        """What `sample` returns."""
+
+    def sample(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        seed: int,
+        settings: SamplerSettings,
+        warm_start: WarmStart | None = None,
+        progress: Progress | None = None,
+    ) -> Draws:
+        """Sample as `Engine` says."""
+        status = self.status().required()
+        return self.run(Run(status, program, data, seed, settings, warm_start, progress))
 
 
 class ProgressLines:

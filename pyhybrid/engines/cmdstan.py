@@ -19,6 +19,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
-    Progress,
-    Provenance,
+    OurEngine,
+    Run,
     SamplerSettings,
     StanProgram,
     WarmStart,
@@ -41,7 +42,7 @@ from pyhybrid.running.files import cache_folder, private_folder
 _INSTALL = "python -m cmdstanpy.install_cmdstan (or: conda install -c conda-forge cmdstan)"
 
 
-class CmdStanEngine:
+class CmdStanEngine(OurEngine):
     """Samples with CmdStan, one process per chain."""
 
     name = "cmdstan"
@@ -57,23 +58,12 @@ class CmdStanEngine:
         version = f"CmdStan {number}, cmdstanpy {_cmdstanpy().__version__}"
         return EngineStatus(name=self.name, version=version)
 
-    def sample(
-        self,
-        program: StanProgram,
-        data: Mapping[str, Any],
-        *,
-        seed: int,
-        settings: SamplerSettings,
-        warm_start: WarmStart | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        """Sample; see `pyhybrid.engines.base.Engine`."""
-        status = self.status().required()
-        executable = compiled_program(program)
-        started = time.perf_counter()
+    def run(self, run: Run) -> Draws:
+        executable = compiled_program(run.program)
+        run = replace(run, started=time.perf_counter())
         with private_folder() as folder, _quiet():
-            fit = _run(executable, folder, data, seed, settings, warm_start, progress)
-            provenance = Provenance.of_run(status, program, seed, settings, started)
+            fit = _run(executable, folder, run)
+            provenance = run.provenance()
             # cmdstanpy's (draws, chains) columns to arrays of shape (chains, draws, ...)
             stats = {name: np.asarray(v).T for name, v in fit.method_variables().items()}
             chains, draws = stats["divergent__"].shape
@@ -89,7 +79,7 @@ class CmdStanEngine:
                 energy=stats["energy__"],
                 step_size=np.asarray(fit.step_size, dtype=np.float64),
                 inv_metric=None if metric is None else tuple(np.asarray(row) for row in metric),
-                parameters=parameter_names(program),
+                parameters=parameter_names(run.program),
                 provenance=provenance,
             )
 
@@ -196,23 +186,15 @@ def _failure(name: str, console: str) -> SamplingError | EngineUnavailable:
     )
 
 
-def _run(
-    executable: Path,
-    folder: Path,
-    data: Mapping[str, Any],
-    seed: int,
-    settings: SamplerSettings,
-    warm_start: WarmStart | None,
-    progress: Progress | None,
-) -> Any:
+def _run(executable: Path, folder: Path, run: Run) -> Any:
     """What cmdstanpy reads from the chains' files."""
-    data_file, output = folder / "data.json", folder / "output"
+    data_file, output, settings = folder / "data.json", folder / "output", run.settings
     output.mkdir(mode=0o700)
     files = [str(output / f"chain_{chain}.csv") for chain in range(1, settings.chains + 1)]
-    inits, tuning = _start(warm_start, folder, settings)
+    inits, tuning = _start(run.warm_start, folder, settings)
     commands = [
         [
-            *(str(executable), f"id={chain}", "random", f"seed={seed}"),
+            *(str(executable), f"id={chain}", "random", f"seed={run.seed}"),
             *("data", f"file={data_file}", *inits[chain - 1 : chain]),
             *("output", f"file={file}", "sig_figs=18"),
             f"refresh={max(1, (settings.warmup + settings.draws) // 20)}",
@@ -227,11 +209,11 @@ def _run(
     total = settings.chains * (settings.warmup + settings.draws)
 
     def report() -> None:
-        if progress is not None:
-            progress(min(_iterations(output), total), total)
+        if run.progress is not None:
+            run.progress(min(_iterations(output), total), total)
 
     try:
-        _cmdstanpy().write_stan_json(str(data_file), dict(data))
+        _cmdstanpy().write_stan_json(str(data_file), dict(run.data))
         failed = _run_chains(commands, output, at_once, report)
         if not failed:
             report()

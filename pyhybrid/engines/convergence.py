@@ -64,8 +64,8 @@ class Diagnostics:
     min_ess_bulk: float
     min_ess_tail: float
     worst: str
-    n_divergent: int
-    n_max_treedepth: int
+    n_divergent: int = 0
+    n_max_treedepth: int = 0
     n_draws: int
     n_chains: int
     problems: tuple[str, ...]
@@ -115,18 +115,13 @@ def diagnose(
 
 
 def diagnose_quantities(
-    quantities: Mapping[str, FloatArray],
-    rule: ConvergenceRule | None = None,
-    *,
-    n_chains: int,
-    n_draws: int,
-    n_divergent: int = 0,
-    n_max_treedepth: int = 0,
+    quantities: Mapping[str, FloatArray], rule: ConvergenceRule | None = None, **counts: int
 ) -> Diagnostics:
-    """The same for chains of any sampler; parameters as in `diagnose` and `Diagnostics`."""
+    """The same for chains of any sampler; `counts` are n_chains, n_draws, n_divergent and
+    n_max_treedepth of `Diagnostics`."""
     rule = rule or ConvergenceRule()
     rhat, bulk, tail, worst = _worst(quantities)
-    limit = rule.ess_per_chain * n_chains
+    limit, n_divergent = rule.ess_per_chain * counts["n_chains"], counts.get("n_divergent", 0)
     problems = []
     if not rhat <= rule.rhat:
         problems.append(f"R-hat of {worst} is {rhat:.3f}, must be at most {rule.rhat:g}")
@@ -134,19 +129,16 @@ def diagnose_quantities(
         problems.append(f"bulk effective sample size is {bulk:.0f}, must be at least {limit:.0f}")
     if not tail >= limit:
         problems.append(f"tail effective sample size is {tail:.0f}, must be at least {limit:.0f}")
-    if n_divergent > rule.divergent_share * n_draws:
-        problems.append(f"{n_divergent} of {n_draws} transitions diverged")
+    if n_divergent > rule.divergent_share * counts["n_draws"]:
+        problems.append(f"{n_divergent} of {counts['n_draws']} transitions diverged")
     return Diagnostics(
         max_rhat=rhat,
         min_ess_bulk=bulk,
         min_ess_tail=tail,
         worst=worst,
-        n_divergent=n_divergent,
-        n_max_treedepth=n_max_treedepth,
-        n_draws=n_draws,
-        n_chains=n_chains,
         problems=tuple(problems),
         rule=rule,
+        **counts,
     )
 
 
@@ -159,11 +151,9 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
         still = finite & (columns.min(axis=(0, 1)) == columns.max(axis=(0, 1)))
         if still.all():  # also of a variable without elements
             continue
-        by_column = np.tile([[np.inf], [0.0], [0.0]], still.size)  # of a column that is not finite
+        by_column = _by_column(np.where(finite, columns, 0.0))
         by_column[:, still] = [[1.0], [np.inf], [np.inf]]
-        moving = finite & ~still
-        if moving.any():
-            by_column[:, moving] = _by_column(columns[:, :, moving])
+        by_column[:, ~finite] = [[np.inf], [0.0], [0.0]]
         worst_column = int(np.argmax(by_column[0]))
         if not by_column[0, worst_column] <= rhat:
             rhat, worst = float(by_column[0, worst_column]), _label(name, values, worst_column)

@@ -11,7 +11,6 @@ import json
 import signal
 import socket
 import threading
-import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -25,9 +24,10 @@ from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
+    OurEngine,
     Progress,
     ProgressLines,
-    Provenance,
+    Run,
     SamplerSettings,
     StanProgram,
     WarmStart,
@@ -38,7 +38,7 @@ from pyhybrid.engines.programs import parameter_names
 _STILL = 1e-300  # a step of this size does not move
 
 
-class EmbeddedEngine:
+class EmbeddedEngine(OurEngine):
     """Samples in this process through `stanli`."""
 
     name = "embedded"
@@ -48,20 +48,46 @@ class EmbeddedEngine:
         try:
             return EngineStatus(name=self.name, version=_stanli().__version__)
         except EngineUnavailable as error:
-            return EngineStatus(name=self.name, cause=str(error), remedy="pip install stanli")
+            cause, remedy = str(error).rsplit(": ", 1)
+            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
 
-    def sample(
-        self,
-        program: StanProgram,
-        data: Mapping[str, Any],
-        *,
-        seed: int,
-        settings: SamplerSettings,
-        warm_start: WarmStart | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        """Sample; see `pyhybrid.engines.base.Engine`."""
-        return self._run(program, data, seed, settings, progress, warm_start)
+    def run(self, run: Run, **changes: Any) -> Draws:
+        """Draws of stanli, with `changes` of its options."""
+        stanli, settings = _stanli(), run.settings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                model = stanli.Model(mir=compiled(run.program.text), data=as_json(run.data))
+                with _no_interrupt_lost(), _reporting(run.progress, settings) as refresh:
+                    options: dict[str, Any] = {
+                        "chains": settings.chains,
+                        "warmup": settings.warmup,
+                        "samples": settings.draws,
+                        "delta": settings.acceptance,
+                        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
+                        "max_depth": settings.max_treedepth,
+                        "parallel_chains": settings.parallel_chains,
+                        **_start(model, run.warm_start, settings),
+                        **changes,
+                    }
+                    fit = model.sample(refresh=refresh, seed=run.seed, **options)
+            except SamplingError:  # the compiler's words, which hold no data
+                raise
+            except (RuntimeError, ValueError) as error:
+                name, reason = run.program.name, without_values(str(error))
+                raise SamplingError(f"the embedded engine failed on {name}: {reason}") from None
+        columns, unit = np.moveaxis(fit.sampler_stats, 2, 0), settings.metric == "unit"
+        sampler = dict(zip(stanli.SAMPLER_COLUMNS, columns, strict=True))
+        return Draws(
+            variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
+            divergent=sampler["divergent__"] > 0,
+            treedepth=sampler["treedepth__"].astype(np.int64),
+            energy=sampler["energy__"],
+            step_size=np.asarray(fit.step_size),
+            inv_metric=None if unit else tuple(np.asarray(metric) for metric in fit.inv_metric),
+            parameters=parameter_names(run.program),
+            provenance=run.provenance(str(warning.message) for warning in caught),
+        )
 
     def more(
         self,
@@ -76,47 +102,8 @@ class EmbeddedEngine:
         """Go on as `ContinuingEngine` says; all chains with the mean of their step sizes and
         metrics."""
         settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
-        tuned = {"warmup": 0, "adapt_engaged": False}
-        return self._run(program, data, seed, settings, progress, draws.warm_start(), **tuned)
-
-    def _run(
-        self,
-        program: StanProgram,
-        data: Mapping[str, Any],
-        seed: int,
-        settings: SamplerSettings,
-        progress: Progress | None,
-        warm_start: WarmStart | None,
-        **changes: Any,
-    ) -> Draws:
-        stanli = _stanli()
-        started = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                model = stanli.Model(mir=compiled(program.text), data=as_json(data))
-                with _no_interrupt_lost(), _reporting(progress, settings) as refresh:
-                    options: dict[str, Any] = {
-                        "chains": settings.chains,
-                        "warmup": settings.warmup,
-                        "samples": settings.draws,
-                        "delta": settings.acceptance,
-                        "metric": "unit_e" if settings.metric == "unit" else "diag_e",
-                        "max_depth": settings.max_treedepth,
-                        "parallel_chains": settings.parallel_chains,
-                        **_start(model, warm_start, settings),
-                        **changes,
-                    }
-                    fit = model.sample(refresh=refresh, seed=seed, **options)
-            except SamplingError:  # the compiler's words, which hold no data
-                raise
-            except (RuntimeError, ValueError) as error:
-                raise SamplingError(
-                    f"the embedded engine failed on {program.name}: {without_values(str(error))}"
-                ) from None
-        notes = [str(warning.message) for warning in caught]
-        provenance = Provenance.of_run(self.status(), program, seed, settings, started, notes)
-        return _draws(fit, parameter_names(program), provenance)
+        run = Run(self.status(), program, data, seed, settings, draws.warm_start(), progress)
+        return self.run(run, warmup=0, adapt_engaged=False)
 
 
 def _stanli() -> Any:
@@ -191,31 +178,6 @@ def _reporting(progress: Progress | None, settings: SamplerSettings) -> Iterator
         yield max(1, (settings.warmup + settings.draws) // 20)
 
 
-def _draws(fit: Any, parameters: tuple[str, ...], provenance: Provenance) -> Draws:
-    columns = _stanli().SAMPLER_COLUMNS
-    stats = {name: fit.sampler_stats[:, :, position] for position, name in enumerate(columns)}
-    unit = provenance.settings.metric == "unit"
-    return Draws(
-        variables={name: np.asarray(fit.draws(name)) for name in fit.variables},
-        divergent=stats["divergent__"] > 0,
-        treedepth=stats["treedepth__"].astype(np.int64),
-        energy=stats["energy__"],
-        step_size=np.asarray(fit.step_size),
-        inv_metric=None if unit else tuple(np.asarray(metric) for metric in fit.inv_metric),
-        parameters=parameters,
-        provenance=provenance,
-    )
-
-
-def check_compiles(program: StanProgram) -> None:
-    """Raise InvalidInput with the compiler's own message, line and caret included."""
-    _stanli()
-    try:
-        compiled(program.text)
-    except SamplingError as error:
-        raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
-
-
 class ProgramAtPoints:
     """A program with its data: its log density and generated quantities at given points. Nothing is
     sampled: chains of one transition that does not move."""
@@ -228,6 +190,8 @@ class ProgramAtPoints:
                 # That a part of the program runs slowly is said when it is sampled.
                 warnings.filterwarnings("ignore", "stanli", RuntimeWarning)
                 self._model = stanli.Model(mir=compiled(program.text), data=as_json(data))
+        except SamplingError as error:  # the compiler's own message, line and caret included
+            raise InvalidInput(f"program {program.name!r} must be valid Stan: {error}") from None
         except (RuntimeError, ValueError) as error:
             raise InvalidInput(
                 f"program {program.name!r} does not take the data: {without_values(str(error))}"

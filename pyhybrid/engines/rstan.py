@@ -8,9 +8,7 @@ cache folder.
 from __future__ import annotations
 
 import os
-import time
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,11 +18,9 @@ from pyhybrid.core.errors import SamplingError
 from pyhybrid.engines.base import (
     Draws,
     EngineStatus,
-    Progress,
+    OurEngine,
     ProgressLines,
-    Provenance,
-    SamplerSettings,
-    StanProgram,
+    Run,
     WarmStart,
     without_values,
 )
@@ -32,7 +28,7 @@ from pyhybrid.engines.programs import parameter_names
 from pyhybrid.running.files import cache_folder
 
 
-class RStanEngine:
+class RStanEngine(OurEngine):
     """Samples with rstan; version 2.21 (Debian's) and current ones."""
 
     name = "rstan"
@@ -52,23 +48,11 @@ class RStanEngine:
         version = f"rstan {r.rstan_version}, R {r.r_version}"
         return EngineStatus(name=self.name, version=version)
 
-    def sample(
-        self,
-        program: StanProgram,
-        data: Mapping[str, Any],
-        *,
-        seed: int,
-        settings: SamplerSettings,
-        warm_start: WarmStart | None = None,
-        progress: Progress | None = None,
-    ) -> Draws:
-        """Sample as `Engine` says; parallel chains, R processes of their own, report at the end."""
-        status = self.status().required()
-        started = time.perf_counter()
-        fit, notes = _fit(program, data, seed, settings, warm_start, progress)
-        if fit["program"] != program.text.rstrip("\n"):
+    def run(self, run: Run) -> Draws:
+        """Parallel chains, R processes of their own, report at the end."""
+        fit, notes = _fit(run)
+        if fit["program"] != run.program.text.rstrip("\n"):
             notes = (*notes, "program text rewritten for rstan before 2.26: arrays, large phi")
-        provenance = Provenance.of_run(status, program, seed, settings, started, notes)
         sampler = fit["sampler"]
         metric = sampler["inv_metric"]
         return Draws(
@@ -78,8 +62,8 @@ class RStanEngine:
             energy=sampler["energy"],
             step_size=np.atleast_1d(sampler["step_size"]),
             inv_metric=None if not metric else tuple(np.atleast_1d(row) for row in metric),
-            parameters=parameter_names(program),
-            provenance=provenance,
+            parameters=parameter_names(run.program),
+            provenance=run.provenance(notes),
         )
 
 
@@ -90,15 +74,10 @@ def _install(package: str, debian: str) -> str:
     )
 
 
-def _fit(
-    program: StanProgram,
-    data: Mapping[str, Any],
-    seed: int,
-    settings: SamplerSettings,
-    warm_start: WarmStart | None,
-    progress: Progress | None,
-) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _fit(run: Run) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The value of R's fit_rstan, and what R warned of."""
+    settings, warm_start, progress = run.settings, run.warm_start, run.progress
+    name, text = run.program.name, run.program.text.rstrip("\n")
     iterations = settings.warmup + settings.draws
     printed = ProgressLines(progress, settings)
     cores = settings.parallel_chains or os.cpu_count() or 1
@@ -108,12 +87,12 @@ def _fit(
             fit = rbridge.call_r(
                 "fit_rstan",
                 output=printed.write,
-                program=program.text.rstrip("\n"),
-                data={name: _plain(value) for name, value in data.items()},
+                program=text,
+                data={name: _plain(value) for name, value in run.data.items()},
                 chains=settings.chains,
                 iter_warmup=settings.warmup,
                 iter_sampling=settings.draws,
-                seed=seed,
+                seed=run.seed,
                 adapt_delta=settings.acceptance,
                 max_treedepth=settings.max_treedepth,
                 cores=min(cores, settings.chains),
@@ -123,7 +102,7 @@ def _fit(
             )
         except (SamplingError, rbridge.RError) as error:
             reason = without_values(f"{error}{printed.said}")
-            raise SamplingError(f"the rstan engine failed on {program.name}: {reason}") from None
+            raise SamplingError(f"the rstan engine failed on {name}: {reason}") from None
         finally:
             rbridge.collect()
     if progress is not None:

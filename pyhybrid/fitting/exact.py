@@ -120,10 +120,7 @@ def exact_posterior(
     if cap.unit is not None:
         raise InvalidInput("exact sampling must be record by record: with a unit take chains")
     posterior = ExactPosterior(
-        grid=grid,
-        log_density=np.zeros(grid.size),
-        span=cap.span,
-        program=bound.program,
+        grid=grid, log_density=np.zeros(grid.size), span=cap.span, program=bound.program
     )
     parts = []
     for start in range(0, grid.size, _CHUNK):

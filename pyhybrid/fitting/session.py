@@ -154,12 +154,7 @@ class FitSession:
         return _bounded(self.store.bounds[bounds_key], clip, alpha=alpha, **fit)
 
     def exact_fit(
-        self,
-        alpha: FloatArray,
-        *,
-        cap: Cap,
-        grid: ParameterGrid,
-        excess: FloatArray | None = None,
+        self, alpha: FloatArray, *, cap: Cap, grid: ParameterGrid, excess: FloatArray | None = None
     ) -> PosteriorFit:
         """The censored posterior on a public grid, with draws for the owner's report."""
         alpha = check_alpha(alpha, self.bound.n)

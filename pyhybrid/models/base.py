@@ -12,10 +12,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, did_you_mean
+from pyhybrid.core.checks import FloatArray, IntArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.base import Draws, StanProgram
 from pyhybrid.engines.programs import with_large_weights
@@ -66,10 +65,6 @@ class SurveyWeights:
             )
         of_sample = bool(abs(weight.mean() - 1) < _EXACTLY and np.ptp(weight) > 0)
         return cls(column=column, weight=weight, of_sample=of_sample)
-
-    def at(self, records: npt.NDArray[np.intp]) -> SurveyWeights:
-        """The weights of some of the records."""
-        return replace(self, weight=self.weight[records])
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
@@ -134,7 +129,7 @@ class BoundModel(ABC):
 
     @property
     @abstractmethod
-    def row_of(self) -> npt.NDArray[np.intp]:
+    def row_of(self) -> IntArray:
         """Column of each record in `log_lik_blocks`, shape (n,)."""
 
     @abstractmethod

@@ -54,7 +54,7 @@ def starts_of(predictors: Sequence[str]) -> Iterator[None]:
     try:
         with one_blas_thread():
             yield
-    except (np.linalg.LinAlgError, ValueError) as error:
+    except (np.linalg.LinAlgError, ValueError, FloatingPointError) as error:
         raise InvalidInput(
             f"outcome and predictors must be of a size that can be fitted ({error}): "
             f"center and rescale {', '.join(predictors[:5]) or 'them'}, or give a unit"
@@ -75,7 +75,7 @@ class Mode:
 
     def hints(self, law: Law, X: FloatArray) -> dict[str, Any]:
         """Stan data: the quadratic approximation, and location and scale of the law's size."""
-        data = quadratic(X, self.beta, self.slope, self.curvature)
+        data = {**quadratic(X, self.beta, self.slope, self.curvature), "near": self.beta}
         if law.size is None:
             return data
         name, sign = law.sampled_size
@@ -86,7 +86,9 @@ def mode_of(
     law: Law, y: FloatArray, X: FloatArray, weight: FloatArray, offset: FloatArray | float = 0.0
 ) -> Mode:
     """Fit y (d,) on X (d, K) and offset (d,) under frequency x record weights (d,)."""
-    scale = _column_sizes(X)
+    with np.errstate(over="raise", under="ignore"):
+        size = np.sqrt(np.mean(X**2, axis=0))
+    scale = np.where(size > 0, size, 1.0)
     scaled = X / scale  # steps have one length for all coefficients
     ridge, total = _RIDGE / scale**2, float(weight.sum())
     low, high = law.range_of_u(y)
@@ -139,16 +141,6 @@ def mode_of(
     sd = float(np.clip(1 / np.sqrt(max(bend, 1e-10)), 1e-5, 2.0))
     slope, curvature = by_eta(u, beta)
     return Mode(beta=beta / scale, u=u, sd_of_u=sd, slope=slope, curvature=curvature)
-
-
-def _column_sizes(X: FloatArray) -> FloatArray:
-    """Root mean squares of the columns, shape (K,); 1 for a column of zeros."""
-    with np.errstate(over="raise", under="ignore"):
-        try:
-            size = np.sqrt(np.mean(X**2, axis=0))
-        except FloatingPointError:
-            raise ValueError("values beyond 1e154") from None
-    return np.asarray(np.where(size > 0, size, 1.0))
 
 
 def quadratic(

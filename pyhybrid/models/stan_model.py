@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.checks import FloatArray, IntArray, check_flag
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.engines.base import Draws, StanProgram
-from pyhybrid.engines.embedded import ProgramAtPoints, check_compiles
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import block_text, declared_names, parameter_names, user_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
 from pyhybrid.models.columns.form import Form
@@ -182,7 +181,6 @@ class StanModel:
             likelihood_parameters=parameter_names(self.source),
         )  # fmt: skip
         bound.data(1.0)  # what is wrong with the data is said first
-        check_compiles(self.source)
         check_weights_act(bound)
         return bound
 
@@ -214,7 +212,7 @@ class BoundStanModel(BoundModel):
         return (own, *(() if self.density_above_one else discrete), *super().assumptions)
 
     @property
-    def row_of(self) -> npt.NDArray[np.intp]:
+    def row_of(self) -> IntArray:
         return np.arange(self.n)
 
     def stan_data(

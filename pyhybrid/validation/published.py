@@ -26,7 +26,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, NotConverged, SamplingError
 from pyhybrid.core.randomness import Streams
 from pyhybrid.engines import ConvergenceRule, Draws, Engine, SamplerSettings, StanProgram
-from pyhybrid.engines.programs import declared_names, modern_arrays
+from pyhybrid.engines.programs import declared_names, load_program, modern_arrays
 from pyhybrid.fitting.session import FitProgress, FitSession, PosteriorFit, open_session
 from pyhybrid.models import (
     Beta,
@@ -273,13 +273,14 @@ def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:
         raise InvalidInput(f"program must be a readable Stan file: {error}") from None
     program = StanProgram(name=Path(path).stem, text=modern_arrays(text))
     declared = {*declared_names(program, "data")} - {"M"}
-    fitting = [name for name, data in PUBLISHED.items() if {*data} - {"M"} == declared]
+    known = {n: declared_names(load_program(f"published/{n}"), "data") for n in PUBLISHED}
+    fitting = [name for name, data in known.items() if {*data} - {"M"} == declared]
     if "negative_binomial" in fitting:  # has the data of the Poisson program
         fitting = ["negative_binomial" if "phi" in text else "poisson"]
     if not fitting:
         raise InvalidInput(
             "program must be one that the papers print, with their names of data, such as "
-            f"{', '.join(PUBLISHED['negative_binomial'])}: found "
+            f"{', '.join(known['negative_binomial'])}: found "
             f"{', '.join(sorted(declared)) or 'none'}"
         )
     return fitting[0], program

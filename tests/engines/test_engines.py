@@ -10,7 +10,7 @@ import pytest
 from pyhybrid import engines
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
-from pyhybrid.engines.convergence import diagnose_quantities
+from pyhybrid.engines.convergence import diagnose_quantities, effective_draws
 from pyhybrid.engines.embedded import EmbeddedEngine, compiled
 from tests.refusals import fails, refuses
 
@@ -154,6 +154,20 @@ def test_diagnose_has_the_numbers_of_arviz() -> None:
                 assert ours == pytest.approx(min(one.size, arviz.ess(one, method=kind)), rel=0.02)
     together = diagnose_quantities(many, n_chains=4, n_draws=1204)
     assert together.worst == "tied" or together.worst.startswith("x[1")
+
+
+def test_effective_draws_of_a_process_of_known_correlation() -> None:
+    rng = np.random.default_rng(2)
+    steps = rng.normal(size=(4, 4000, 20))
+    for t in range(1, 4000):
+        steps[:, t] = 0.8 * steps[:, t - 1] + 0.6 * steps[:, t]
+    exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
+    assert effective_draws(steps.reshape(-1, 20), 4).mean() == pytest.approx(exact, rel=0.1)
+    values = rng.normal(size=(2000, 20))  # a chain that is elsewhere counts for little
+    values[:500] += 10
+    assert effective_draws(values, 4).max() < 20
+    assert effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
+    assert effective_draws(np.full((40, 2), 0.1), 4).tolist() == [40, 40]
 
 
 @pytest.mark.samples

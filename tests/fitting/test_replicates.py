@@ -6,16 +6,9 @@ import pandas as pd
 from pyhybrid.fitting.replicates import joined
 
 
-def _table(n: int = 50) -> pd.DataFrame:
-    rng = np.random.default_rng(4)
-    return pd.DataFrame(
-        {"a": rng.normal(size=n), "y": rng.poisson(20, n), "text": ["x", "z"] * (n // 2)}
-    )
-
-
 def test_joined_tables_share_what_stays_and_change_alone() -> None:
     """m sets used to hold m copies of every column; and no set may write into another."""
-    table = _table()
+    table = pd.DataFrame({"a": np.arange(50.0), "y": 20, "text": ["x", "z"] * 25})
     table.attrs["note"] = "secret"
     sets = [joined(table, pd.DataFrame({"y": np.full(50, k)})) for k in range(3)]
     assert [list(each.columns) for each in sets] == [["a", "y", "text"]] * 3

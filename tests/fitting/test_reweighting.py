@@ -11,13 +11,14 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.fitting.reweighting import Reweighting, reweighted_fit
-from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
+from tests.fits import fit_options
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 
 
-def mixture(n: int = 1000, seed: int = 3) -> pd.DataFrame:
+def mixture(n: int = 400, seed: int = 3) -> pd.DataFrame:
     """[V25] sec. 2: 0.2 NB(100, 5) + 0.8 NB(100, 20)."""
     rng = np.random.default_rng(seed)
     phi = np.where(rng.uniform(size=n) < 0.2, 5.0, 20.0)
@@ -25,12 +26,17 @@ def mixture(n: int = 1000, seed: int = 3) -> pd.DataFrame:
 
 
 MODEL = ph.NegativeBinomial("y ~ 1")
-TABLE = mixture()
+SHORT = fit_options(chains=4, warmup=400, draws=500)
 
 
 @pytest.fixture(scope="module")
 def session() -> FitSession:
-    return open_session(MODEL.bind(TABLE), seed=1, engine="embedded")
+    return open_session(MODEL.bind(mixture()), seed=1, **SHORT)
+
+
+@pytest.fixture(scope="module")
+def start(session: FitSession) -> PosteriorFit:
+    return ph.LipschitzWeighted(MODEL).fit(session).fit
 
 
 @pytest.mark.parametrize("mechanism", [ph.LipschitzWeighted, ph.CountWeighted])
@@ -50,26 +56,10 @@ def test_no_slack_is_left_at_the_same_bound(mechanism: Any, session: FitSession)
     assert path.steps[0].k == 0.95
 
 
-def test_a_single_step_is_the_formula(session: FitSession) -> None:
-    start = ph.LipschitzWeighted(MODEL).fit(session).fit
-    plan = Reweighting(k=0.9, tolerance=100.0, recursive=False)
-    path = reweighted_fit(session, start, plan)
-    ratio = start.bounds.overall / np.where(start.alpha > 0, start.bounds.by_record, 1)
-    np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
-    assert len(path.steps) == 1
-
-
 def test_an_unsafe_search_returns_the_start_with_a_warning(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
+    session: FitSession, start: PosteriorFit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = ph.LipschitzWeighted(MODEL).fit(session).fit
-    fit = FitSession.fit
-
-    def too_large(self: FitSession, *args: Any, **options: Any) -> Any:
-        made = fit(self, *args, **options)
-        return replace(made, bounds=replace(made.bounds, overall=start.bounds.overall * 1.01))
-
-    monkeypatch.setattr(FitSession, "fit", too_large)
+    _moved_by(0.01, start, monkeypatch)
     with pytest.warns(UserWarning, match="no weights within the bound in 3 refits"):
         path = reweighted_fit(session, start, Reweighting(max_refits=3))
     assert path.fit is start
@@ -79,12 +69,12 @@ def test_an_unsafe_search_returns_the_start_with_a_warning(
 
 def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) -> None:
     """By the bound that it levels; other accounts of a fit have errors of their own."""
-    options: dict[str, Any] = {"n_synthetic": 2, "n_draws_released": 2}
+    options: dict[str, Any] = {"n_synthetic": 2, "n_draws_released": 2, "refits": 0}
     papers: dict[str, Any] = {"accounting": "lipschitz"}
     plain = ph.LipschitzWeighted(MODEL, **papers).release_from(session, **options)
     final = ph.LipschitzWeighted(MODEL, reweighting=True, **papers).release_from(session, **options)
     assert final.charge.epsilon <= plain.charge.epsilon
-    final.save(tmp_path / "out")
+    final.save(tmp_path / "out", report=False)
     run = json.loads((tmp_path / "out" / "confidential" / "run.json").read_text())
     assert [s["k"] for s in run["reweighting_steps"]] == [s.k for s in final.reweighted.steps]
     public = "".join(p.read_text() for p in (tmp_path / "out" / "public").glob("*[!v]"))
@@ -109,7 +99,7 @@ def test_reweighting_needs_a_finite_bound(session: FitSession) -> None:
 @pytest.fixture(scope="module")
 def beta_session() -> FitSession:
     values = pd.DataFrame({"y": np.random.default_rng(6).beta(0.5, 3, 2000)})
-    return open_session(ph.Beta("y ~ 1").bind(values), seed=6, engine="embedded")
+    return open_session(ph.Beta("y ~ 1").bind(values), seed=6, **SHORT)
 
 
 def _moved_by(change: float, start: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -125,24 +115,26 @@ def _moved_by(change: float, start: Any, monkeypatch: pytest.MonkeyPatch) -> lis
     return asked
 
 
-@pytest.mark.parametrize("change", [-1.0, 0.0, 0.24])
-def test_the_published_step_is_the_formula_at_its_k(
-    change: float, session: FitSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One refit at exactly this k, also where the bound rises a little."""
-    start = ph.LipschitzWeighted(MODEL).fit(session).fit
+@pytest.mark.parametrize(("plan", "change"), [
+    *((Reweighting.published(k=0.9), change) for change in (-1.0, 0.0, 0.24)),
+    (Reweighting(k=0.9, tolerance=100.0, recursive=False), -1.0),
+])  # fmt: skip
+def test_a_single_step_is_the_formula_at_its_k(
+    plan: Reweighting, change: float, session: FitSession, start: PosteriorFit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """One refit at exactly this k, a published one also where the bound rises a little."""
     ratio = start.bounds.overall / np.where(start.alpha > 0, start.bounds.by_record, 1)
     asked = _moved_by(change, start, monkeypatch)
-    path = reweighted_fit(session, start, Reweighting.published(k=0.9))
+    path = reweighted_fit(session, start, plan)
     assert len(asked) == 1
     np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
     assert [(step.k, step.round, step.accepted) for step in path.steps] == [(0.9, 1, True)]
 
 
 def test_a_published_step_beyond_its_tolerance_is_not_taken(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
+    session: FitSession, start: PosteriorFit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = ph.LipschitzWeighted(MODEL).fit(session).fit
     _moved_by(0.26, start, monkeypatch)
     with pytest.warns(UserWarning, match="raised the bound by more than the tolerance of 0.25"):
         path = reweighted_fit(session, start, Reweighting.published())
@@ -169,9 +161,8 @@ def test_a_path_is_repeated_at_its_constants(session: FitSession, beta_session: 
 
 
 def test_what_is_charged_is_the_bound_after_a_rise(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
+    session: FitSession, start: PosteriorFit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = ph.LipschitzWeighted(MODEL).fit(session).fit
     _moved_by(0.2, start, monkeypatch)
     plain = ph.LipschitzWeighted(MODEL, accounting="lipschitz")
     path = reweighted_fit(session, start, Reweighting.published())

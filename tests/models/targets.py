@@ -31,6 +31,11 @@ def draws_of(bound: Any, *, chains: int = 2, warmup: int = 100, draws: int = 40,
     return EmbeddedEngine().sample(bound.program, stan_data, seed=seed, settings=settings)
 
 
+def log_lik_of(bound: Any, draws: Any) -> Any:
+    """Log-likelihood of each record at draws, or at what has values as draws have, (S, n)."""
+    return np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
+
+
 def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[float, float],
          center: Any, units: int = 90) -> dict[str, Any]:  # fmt: skip
     """No cap, a plain one, unequal ends about a center (n,), and of units."""
@@ -71,11 +76,7 @@ def assert_weights_alone_move_the_target(
     at = ProgramAtPoints(bound.program, hints)
     points = np.random.default_rng(3).normal(size=(6, at.n_unconstrained)) * spread
     values = AtPoints(at.quantities(points))
-    if log_lik is None:
-        blocks = np.concatenate(list(bound.log_lik_blocks(values)), axis=1)
-        f = blocks[:, bound.rows.row_of]
-    else:
-        f = log_lik(values)
+    f = log_lik_of(bound, values) if log_lik is None else log_lik(values)
 
     def target(alpha: Any) -> Any:
         data = bound.stan_data(alpha, cap=cap)

@@ -178,7 +178,8 @@ def test_settings_of_the_prior_are_public_and_checked() -> None:
     assert described["prior_scale"] == 1.5
     assert "prior_scale" not in ph.Poisson("y ~ x").describe()
     table = pd.DataFrame({"y": [1, 2, 3, 4], "x": [3, 5, None, 6], "is.na(z)": [2, 4, 9, 1]})
-    data = model.prior_data(read_design("y ~ x + `is.na(z)`", table))  # and is.na(x), an indicator
+    design = read_design("y ~ x + `is.na(z)`", table)  # and is.na(x), an indicator
+    data = model.shape_data({}, design)
     np.testing.assert_array_equal(data["prior_scale"], [10, 1.5, 1.5, 10])
     for wrong, message in (
         ({"prior": "flat"}, "prior must be one of"),

@@ -49,29 +49,20 @@ def test_scale_mixture_is_the_integral_over_the_scale() -> None:
         assert found == pytest.approx(np.log(exact), abs=1e-6)
 
 
-def test_priors_are_the_documented_ones() -> None:
-    """Of the parameters, transformed: the Jacobian by differences."""
-    h = 1e-6
-    r = np.array([0.1, 1.0, 7.0])
-    log_r = np.log(r)
-    expected = stats.cauchy.logpdf(r, scale=5) + np.log((np.exp(log_r + h) - r) / h)
-    at = {"log_mean": np.zeros(3), "log_reciprocal_phi": log_r}
-    found = GRIDS["NegativeBinomial"].log_prior(at)
-    np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
+U, V = np.array([-2.0, 0.0, 1.5]), np.array([-1.0, 0.5, 3.0])
+SHARE = stats.logistic.cdf(U) * stats.logistic.sf(U)
 
-    u, v = np.array([-2.0, 0.0, 1.5]), np.array([-1.0, 0.5, 3.0])
-    phi, size = 1 / (1 + np.exp(-u)), 0.1 + np.exp(v)
-    slope = (1 / (1 + np.exp(-u - h)) - phi) / h * (np.exp(v + h) - np.exp(v)) / h
-    expected = np.log(slope) + stats.pareto.logpdf(size, 1.5, scale=0.1)
-    found = GRIDS["Beta"].log_prior({"logit_phi": u, "log_lambda": v})
-    np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-5)
 
-    at = {"mean": np.full(3, 0.7), "log_sd": v}
-    sigma = 0.1 + np.exp(v)
-    expected = stats.t.logpdf(sigma, 3) + v
-    np.testing.assert_allclose(
-        np.diff(GRIDS["NormalRegression"].log_prior(at)), np.diff(expected), atol=1e-12
-    )
+@pytest.mark.parametrize(("name", "at", "expected"), [
+    ("NegativeBinomial", {"log_mean": 0 * U, "log_reciprocal_phi": V},
+     stats.cauchy.logpdf(np.exp(V), scale=5) + V),
+    ("Beta", {"logit_phi": U, "log_lambda": V},
+     np.log(SHARE) + stats.pareto.logpdf(0.1 + np.exp(V), 1.5, scale=0.1) + V),
+    ("NormalRegression", {"mean": 0 * U, "log_sd": V}, stats.t.logpdf(0.1 + np.exp(V), 3) + V),
+])  # fmt: skip
+def test_priors_are_the_documented_ones(name: str, at: Any, expected: Any) -> None:
+    """Of the parameters, in the coordinates: with their Jacobian."""
+    np.testing.assert_allclose(np.diff(GRIDS[name].log_prior(at)), np.diff(expected), atol=1e-12)
 
 
 def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:

@@ -1,5 +1,6 @@
-"""Kinds of columns: declared, read, as JSON."""
+"""Kinds of columns: declared, read, as JSON; dates are written back as they came."""
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -8,8 +9,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.core.dates import date_format
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
+from pyhybrid.tables.describe import seen_kind, to_decide
 from tests.refusals import refuses
 
 CASES: dict[str, tuple[Any, Kind]] = {
@@ -97,3 +100,113 @@ def test_decimals_are_numbers_as_floats_are() -> None:
     made = ph.synthesize_table(df, epsilon=1e4, types={"price": ph.Real(
         lower=0, upper=60, decimals=2, missing=True)}).synthetic[0]["price"]  # fmt: skip
     assert abs(made.mean() - np.mean(values)) < 3
+
+
+TIMES = pd.Series(pd.date_range("2019-01-17 13:05:09", periods=200, freq="37h41min"))
+WRITTEN = {
+    "%Y-%m-%d": TIMES.dt.strftime("%Y-%m-%d"),
+    "%d.%m.%Y": TIMES.dt.strftime("%d.%m.%Y"),
+    "%-m/%-d/%Y": TIMES.map(lambda t: f"{t.month}/{t.day}/{t.year}"),
+    "%d-%b-%Y": TIMES.dt.strftime("%d-%b-%Y"),
+    "%Y%m%d": TIMES.dt.strftime("%Y%m%d").astype(int),
+    "%Y%m": pd.Series(pd.date_range("2001-01-01", periods=99, freq="MS"))
+    .dt.strftime("%Y%m")
+    .astype(int),
+    **{
+        name: TIMES.dt.strftime(name)
+        for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
+    },
+    "%Y-%j": TIMES.dt.strftime("%Y-%j"),
+    "%Y%j": TIMES.dt.strftime("%Y%j").astype(int),
+    "%I:%M %p": TIMES.dt.strftime("%I:%M %p"),
+    "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
+    "%H:%M": TIMES.dt.strftime("%H:%M"),
+    "%Y-%m-%d %H:%M:%S": TIMES.dt.strftime("%Y-%m-%d %H:%M:%S"),
+    "%Y-%m-%dT%H:%M:%SZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    "%Y-%m-%dT%H:%M:%S+02:00": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%S+02:00"),
+    "date": TIMES.dt.date,
+    "datetime": TIMES.dt.tz_localize("Europe/Berlin"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_dates_come_back_as_they_were_written(name: str) -> None:
+    column = WRITTEN[name].rename("t")
+    kind = kind_of(column)
+    assert isinstance(kind, ph.Dates)
+    assert kind.format == name == date_format(column)
+    assert kind_from_dict(kind.as_dict()) == kind
+    numbers = kind.numbers(column)
+    assert numbers.min() >= 0
+    assert numbers.max() <= kind.last
+    assert kind.values(numbers, column).tolist() == column.tolist()
+
+
+def test_months_as_whole_numbers_and_years_of_two_digits_have_public_ends() -> None:
+    """Seen: a strict release of months held 201797."""
+    months = kind_of(WRITTEN["%Y%m"])
+    assert (months.lower, months.upper) == ("200101", "200912")
+    drawn = months.values(np.arange(months.last + 1.0), pd.Series(range(months.last + 1)))
+    assert drawn.between(200101, 200912).all()
+    assert set(drawn % 100) == {*range(1, 13)}
+    few = seen_kind(pd.Series([201701 + k % 12 for k in range(300)]))
+    assert few == ph.Ordered(levels=tuple(range(201701, 201713)))
+    short = kind_of(WRITTEN["%m/%d/%y"])
+    assert (short.lower, short.upper) == ("01/01/19", "11/30/19")
+    amounts = np.random.default_rng(1).integers(180_001, 219_912, 900)
+    assert date_format(pd.Series(amounts)) is None
+
+
+def test_days_beside_years_alone_are_to_decide() -> None:
+    days = pd.Series(pd.date_range("2001-01-03", periods=200, freq="37D")).astype(str)
+    for part in (days.str[:4], days.str[:7], days.str[:8] + "00"):
+        mixed = days.where(np.arange(200) % 3 > 0, part).rename("t")
+        assert "dates whose format they do not tell" in to_decide(mixed.to_frame())["t"]
+
+
+def test_ends_are_those_of_years_or_months_and_clip_what_lies_beyond() -> None:
+    kind = kind_of(WRITTEN["%d.%m.%Y"])
+    assert (kind.lower, kind.upper) == ("01.01.2019", "30.11.2019")  # type: ignore[attr-defined]
+    far = pd.Series(["31.12.1899", "02.01.2019", "01.01.2031", "32.01.2019", None])
+    np.testing.assert_array_equal(kind.numbers(far), [0, 1, 333, np.nan, np.nan])  # type: ignore[attr-defined]
+
+
+def test_an_entry_has_no_say_in_another() -> None:
+    """Whatever stands in the other cells, a broken control would be a format read from them."""
+    kind = ph.Dates(lower="2000-01-01", upper="2020-12-31", codes=("open",))
+    for other in ("2001-05-06", 20010506, 3.5, None, date(2001, 5, 6), "open", [1]):
+        column = pd.Series(["2000-01-11", other], dtype=object)
+        assert kind.numbers(column)[0] == 10
+    assert kind.numbers(pd.Series(["open"]))[0] == -1
+    assert kind.values(np.array([-1.0, 10.0]), pd.Series([0, 0])).tolist() == ["open", "2000-01-11"]
+
+
+def test_what_stands_for_something_else_is_a_code() -> None:
+    column = pd.concat([WRITTEN["%Y-%m-%d"], pd.Series(["9999-12-31", "unknown"])])
+    assert kind_of(column).codes == ("9999-12-31", "unknown")  # type: ignore[attr-defined]
+    for none in ("1900-01-01", "1970-01-01"):
+        column = pd.concat([WRITTEN["%Y-%m-%d"], pd.Series([none] * 9)])
+        assert kind_of(column).codes == (none,)  # type: ignore[attr-defined]
+    whole = pd.concat([WRITTEN["%Y%m%d"], pd.Series([0, 99991231])])
+    assert kind_of(whole).codes == ("0", "99991231")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("texts", [
+    [f"0{k % 9 + 1}/0{k // 9 + 1}/19{year}" for k in range(81) for year in (50, 51)],
+    [f"{a}.{b}" for a in range(10, 20) for b in range(10, 20)],
+    [f"{k:04d}" for k in range(1000, 1200)], [f"{k:05d}" for k in range(99)],
+    [f"2021-02-3{k % 10} {k}" for k in range(100)],
+])  # fmt: skip
+def test_texts_whose_format_is_not_told_are_no_dates(texts: list[str]) -> None:
+    assert date_format(pd.Series(texts)) is None
+
+
+@pytest.mark.parametrize(("settings", "message"), [
+    ({"lower": "1.1.2000", "upper": "2001-01-01"}, "lower must be a date written as %Y-%m-%d"),
+    ({"lower": "2000-01-01", "upper": "1999-01-01"}, "upper must be after lower"),
+    ({"lower": "2000-01-01", "upper": "2001-01-01", "format": "ISO"}, "format must be of strftime"),
+    ({"lower": 20000101, "upper": "2001-01-01"}, "must be texts"),
+    ({"lower": "00", "upper": "52", "format": "%U"}, "%U is none of these"),
+])  # fmt: skip
+def test_what_is_no_range_of_dates_is_refused(settings: dict[str, Any], message: str) -> None:
+    refuses(message, ph.Dates, **settings)

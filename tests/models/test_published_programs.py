@@ -14,7 +14,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import load_program
 from pyhybrid.models.families.regression import PUBLISHED
 from pyhybrid.privacy.censoring import Cap
-from tests.models.targets import AtPoints
+from tests.models.targets import AtPoints, log_lik_of
 from tests.refusals import refuses
 
 N = 150
@@ -32,22 +32,7 @@ MODELS: dict[str, Any] = {
     "beta_regression": ph.BetaRegression("share ~ z", program="published"),
     "normal_mixture": ph.MixtureRegression("income ~ z", n_components=2, program="published"),
 }
-NAMED = pytest.mark.parametrize("name", MODELS)
 ALPHA = np.random.default_rng(1).uniform(0.2, 1, N)
-
-
-def _data(name: str, alpha: Any, cap: float | None = None) -> dict[str, Any]:
-    data: dict[str, Any] = MODELS[name].bind(TABLE).stan_data(alpha, cap=cap)
-    return data
-
-
-def _values(name: str, alpha: Any, cap: Any = None) -> tuple[ProgramAtPoints, Any, dict[str, Any]]:
-    bound = MODELS[name].bind(TABLE)
-    program = ProgramAtPoints(bound.program, _data(name, alpha, cap))
-    points = np.random.default_rng(3).normal(size=(8, program.n_unconstrained)) / 3
-    if name == "negative_binomial":  # its 1/phi is unbounded, as published
-        points[:, -1] = np.abs(points[:, -1]) + 0.1
-    return program, points, program.quantities(points)
 
 
 def test_every_published_program_is_of_a_model() -> None:
@@ -56,36 +41,32 @@ def test_every_published_program_is_of_a_model() -> None:
         assert model.bind(TABLE).program == load_program(f"published/{name}")
 
 
-@NAMED
-def test_log_lik_is_weighted_and_pythons(name: str) -> None:
-    _, _, values = _values(name, ALPHA)
+@pytest.mark.parametrize(("name", "cap"), [*((name, None) for name in MODELS), ("beta", 0.4)])
+def test_its_log_lik_is_weighted_and_pythons_and_alone_moves_the_target(
+    name: str, cap: float | None
+) -> None:
     bound = MODELS[name].bind(TABLE)
-    at = AtPoints(values)
-    f = np.concatenate(list(bound.log_lik_blocks(at)), axis=1)[:, bound.rows.row_of]
-    np.testing.assert_allclose(values["log_lik"], ALPHA * f, rtol=1e-10, atol=1e-10)
-    made = values["y_rep"]
+    other = np.random.default_rng(2).uniform(size=N)
+    programs = [
+        ProgramAtPoints(bound.program, bound.stan_data(alpha, cap=cap)) for alpha in (ALPHA, other)
+    ]
+    points = np.random.default_rng(3).normal(size=(8, programs[0].n_unconstrained)) / 3
+    if name == "negative_binomial":  # its 1/phi is unbounded, as published
+        points[:, -1] = np.abs(points[:, -1]) + 0.1
+    values = programs[0].quantities(points)
+    f, made = log_lik_of(bound, AtPoints(values)), values["y_rep"]
     assert made.shape == (8, N)
     if "beta" in name:
         assert ((made >= 0) & (made <= 1)).all()
 
-
-@pytest.mark.parametrize(("name", "cap"), [*((name, None) for name in MODELS), ("beta", 0.4)])
-def test_the_target_moves_with_the_clipped_weighted_terms_alone(
-    name: str, cap: float | None
-) -> None:
-    program, points, values = _values(name, ALPHA, cap)
-    other = np.random.default_rng(2).uniform(size=N)
-    bound = MODELS[name].bind(TABLE)
-    moved = program.log_density(points)
-    moved = moved - ProgramAtPoints(bound.program, _data(name, other, cap)).log_density(points)
-    at = AtPoints(values)
-    f = np.concatenate(list(bound.log_lik_blocks(at)), axis=1)[:, bound.rows.row_of]
-
     def terms(alpha: Any) -> Any:
-        return np.clip(alpha * f, *((-np.inf, np.inf) if cap is None else (-cap, cap))).sum(axis=1)
+        return np.clip(alpha * f, -(cap or np.inf), cap or np.inf)
 
-    np.testing.assert_allclose(moved, terms(ALPHA) - terms(other), rtol=1e-8, atol=1e-7)
-    assert np.abs(moved - (terms(ALPHA) - terms(0.8 * other))).max() > 0.05, "control"
+    np.testing.assert_allclose(values["log_lik"], terms(ALPHA), rtol=1e-10, atol=1e-10)
+    moved = np.subtract(*(program.log_density(points) for program in programs))
+    right, wrong = ((terms(ALPHA) - terms(alpha)).sum(axis=1) for alpha in (other, 0.8 * other))
+    np.testing.assert_allclose(moved, right, rtol=1e-8, atol=1e-7)
+    assert np.abs(moved - wrong).max() > 0.05, "control"
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "beta"])

@@ -80,38 +80,31 @@ def test_expected_scores_are_zero(name):
     assert (np.abs(total.mean(axis=0)) < 5 * error).all()
 
 
-def test_priors_are_the_stated_ones():
-    nb = scoring_of("negative_binomial")
-    theta = np.array([0.3, -1.0, 2.0, 0.7])
+def _of_counts(at):
+    normal = st.norm.logpdf(at[:3], 0, [10, 2.5, 2.5]).sum()
+    return normal + st.halfcauchy.logpdf(np.exp(-at[3]), scale=5) - at[3]
 
-    def log_prior(at):
-        normal = st.norm.logpdf(at[:3], 0, [10, 2.5, 2.5]).sum()
-        reciprocal = np.exp(-at[3])
-        return normal + st.halfcauchy.logpdf(reciprocal, scale=5) - at[3]
 
-    numeric = [(log_prior(theta + s) - log_prior(theta - s)) / 2e-5 for s in 1e-5 * np.eye(4)]
-    np.testing.assert_allclose(nb.prior(theta)[0], numeric, rtol=1e-5, atol=1e-6)
+def _of_shares(at):
+    phi, size = 1 / (1 + np.exp(-at[0])), 0.1 + np.exp(at[1])
+    return np.log(phi * (1 - phi)) + st.pareto.logpdf(size, 1.5, scale=0.1) + at[1]
 
-    beta = scoring_of("beta")
-    at = np.array([0.4, 0.9])
 
-    def of_beta(t):
-        phi, size = 1 / (1 + np.exp(-t[0])), 0.1 + np.exp(t[1])
-        return np.log(phi * (1 - phi)) + st.pareto.logpdf(size, 1.5, scale=0.1) + t[1]
+def _of_ordered(at):
+    thresholds = at[0] + np.append(0, np.exp(at[1:3]).cumsum())
+    slopes = st.norm.logpdf(at[3:], 0, 2.5).sum()
+    return st.norm.logpdf(thresholds, 0, 10).sum() + at[1:3].sum() + slopes
 
-    numeric = [(of_beta(at + s) - of_beta(at - s)) / 2e-5 for s in 1e-5 * np.eye(2)]
-    np.testing.assert_allclose(beta.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
 
-    ordinal = scoring_of("ordinal")
-    at = point(ordinal)
-
-    def of_ordinal(t):
-        thresholds = t[0] + np.append(0, np.exp(t[1:3]).cumsum())
-        return (st.norm.logpdf(thresholds, 0, 10).sum() + t[1:3].sum()
-                + st.norm.logpdf(t[3:], 0, 2.5).sum())  # fmt: skip
-
-    numeric = [(of_ordinal(at + s) - of_ordinal(at - s)) / 2e-5 for s in 1e-5 * np.eye(ordinal.d)]
-    np.testing.assert_allclose(ordinal.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize(
+    ("name", "log_prior"),
+    [("negative_binomial", _of_counts), ("beta", _of_shares), ("ordinal", _of_ordered)],
+)
+def test_priors_are_the_stated_ones(name, log_prior):
+    scoring = scoring_of(name)
+    at, steps = point(scoring), 1e-5 * np.eye(scoring.d)
+    numeric = [(log_prior(at + step) - log_prior(at - step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(scoring.prior(at)[0], numeric, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -17,7 +17,7 @@ from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import modern_arrays
 from pyhybrid.fitting.session import open_session
 from pyhybrid.releases.statement import assumptions
-from tests.models.targets import draws_of
+from tests.models.targets import draws_of, log_lik_of
 from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
@@ -45,28 +45,15 @@ generated quantities {
   }
 }
 """
-BY_DESIGN = """
-data {
-  int<lower=1> n;
-  int<lower=1> K;
-  matrix[n, K] X;
-  array[n] int<lower=0> y;
-  vector<lower=0, upper=1>[n] weights;
-}
-parameters { vector[K] beta; }
-model {
-  beta ~ normal(0, 2);
-  for (i in 1:n) target += weights[i] * poisson_log_lpmf(y[i] | X[i] * beta);
-}
-generated quantities {
-  vector[n] log_lik;
-  array[n] int y_rep;
-  for (i in 1:n) {
-    log_lik[i] = poisson_log_lpmf(y[i] | X[i] * beta);
-    y_rep[i] = poisson_log_rng(X[i] * beta);
-  }
-}
-"""
+BY_DESIGN = PROGRAM
+for of_rate, of_design in (
+    ("int<lower=1> n;", "int<lower=1> n;\n  int<lower=1> K;\n  matrix[n, K] X;"),
+    ("real<lower=0> rate;", "vector[K] beta;"), ("rate ~ gamma(2, 1)", "beta ~ normal(0, 2)"),
+    ("vector[n] weights", "vector<lower=0, upper=1>[n] weights"),
+    ("poisson_lpmf(y[i] | rate)", "poisson_log_lpmf(y[i] | X[i] * beta)"),
+    ("poisson_rng(rate)", "poisson_log_rng(X[i] * beta)"),
+):  # fmt: skip
+    BY_DESIGN = BY_DESIGN.replace(of_rate, of_design)
 
 
 @cache
@@ -116,9 +103,8 @@ def test_the_design_is_that_of_the_built_in_models() -> None:
     np.testing.assert_array_equal(own.stan_data(np.ones(own.n))["X"], built_in.design.X)
     assert own.design_columns == built_in.design.columns
     draws = draws_of(own, draws=10)
-    ours = np.concatenate(list(own.log_lik_blocks(draws)), axis=1)
-    theirs = np.concatenate(list(built_in.log_lik_blocks(draws)), axis=1)
-    np.testing.assert_allclose(ours, theirs[:, built_in.row_of], rtol=1e-10)
+    theirs = log_lik_of(built_in, draws)
+    np.testing.assert_allclose(log_lik_of(own, draws), theirs, rtol=1e-10)
     given = _table().assign(group=1)  # one level only: coded by itself it would lose columns
     made = own.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["y"]
@@ -187,7 +173,7 @@ def test_a_log_lik_times_weights_is_read_without_them(block: str) -> None:
     bound = _model(f"functions {{ {function} }}\n{printed}").bind(_table())
     draws = open_session(bound, **RUN).fit(np.linspace(0, 1, 60), label="fit").draws
     expected = stats.poisson.logpmf(_table()["y"].to_numpy(), draws.flat("rate")[:, None])
-    np.testing.assert_allclose(np.hstack([*bound.log_lik_blocks(draws)]), expected, rtol=1e-9)
+    np.testing.assert_allclose(log_lik_of(bound, draws), expected, rtol=1e-9)
     assert set(draws.variables) == {"rate", "log_lik", "y_rep"}
 
 

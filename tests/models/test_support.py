@@ -1,4 +1,4 @@
-"""The support of an outcome: the model that is chosen for it, and what never leaves."""
+"""The support of an outcome and its decimals: what never leaves, what a charge rests on."""
 
 from typing import Any
 
@@ -8,10 +8,17 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.cli.options import model_for
+from pyhybrid.cli.options import build_model, model_for
 from pyhybrid.models.columns.form import places_of_levels
-from pyhybrid.models.columns.support import draw_within, limits_of_dtype, shortest
-from pyhybrid.models.default_model import chosen_model, described_model
+from pyhybrid.models.columns.support import (
+    draw_within,
+    in_form_of,
+    limits_of_dtype,
+    on_grid,
+    shortest,
+)
+from pyhybrid.models.default_model import described_model
+from tests.fits import fit_options
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
@@ -25,47 +32,6 @@ def test_a_strict_local_mechanism_needs_a_model() -> None:
     table = pd.DataFrame({"y": COUNTS, "x": 1.0})
     refuses("censored needs --model", model_for, None, "censored", "y ~ x", table)
     assert model_for("poisson", "censored", "y ~ x", table) == ph.Poisson("y ~ x")
-
-
-CHOSEN = {  # what the column holds, the model of the data, and what it declares of a reference
-    "0/1": (RNG.integers(0, 2, N), "Bernoulli", "levels=(0, 1)"),
-    "rating": (RATING, "Ordinal", "levels=(1, 2, 3, 4, 5)"),
-    "counts": (COUNTS, "NegativeBinomial", "lower=0"),
-    "zeros and amounts": (np.where(RATING > 2, np.round(RNG.gamma(2, 9, N), 2), 0), "Gamma",
-                          "zeros=True"),
-    "skewed amounts": (np.round(RNG.lognormal(9, 1, N), 1), "LogNormal", "decimals=1"),
-    "amounts": (np.round(170 + RNG.normal(0, 9, N), 1), "Gamma", "decimals=1"),
-    "any sign": (np.round(RNG.normal(0, 9, N), 3), "NormalRegression", "decimals=3"),
-    "a single zero": (np.maximum(np.arange(N) - 9, -9) / 3 + 3, "Gamma", "zeros=True"),
-    "text": (np.resize(["car", "bus", "walk"], N), "Categorical", "levels=('bus', 'car', 'walk')"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", CHOSEN)
-def test_what_the_column_holds_chooses_a_model_and_of_a_reference_declares_it(kind: str) -> None:
-    """Seen: negative affairs, no zeros, and a refusal on every second table."""
-    values, name, declared = CHOSEN[kind]
-    table = pd.DataFrame({"y": values, "x": RNG.normal(size=len(values))})
-    found, model = (chosen_model("y ~ x", table, of_reference=own) for own in (False, True))
-    assert found.name == model.name == name
-    assert declared in repr(model)
-    bound = model.bind(table)
-    assert bound.decimals_given
-    assert not bound.data_dependent
-
-
-def test_rare_counts_get_no_threshold_of_their_own() -> None:
-    """Visits of a health survey: by levels the one record with 9 had a mu of 10, epsilon 100."""
-    values = np.repeat(np.arange(10), [4141, 782, 174, 30, 24, 20, 20, 20, 20, 20])
-    assert chosen_model("y ~ 1", pd.DataFrame({"y": values})).name == "Ordinal"
-    assert chosen_model("y ~ 1", pd.DataFrame({"y": values[:-1]})).name == "NegativeBinomial"
-
-
-def test_a_column_with_missing_values_gets_a_model_of_these_too() -> None:
-    table = pd.DataFrame({"y": COUNTS.astype(float), "x": np.arange(N, dtype=float)})
-    table.loc[::5, "y"] = np.nan
-    for own in (False, True):
-        assert chosen_model("y ~ x", table, of_reference=own).missing
 
 
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])
@@ -155,3 +121,76 @@ def test_floats_of_four_bytes_are_read_alike_whatever_stands_beside_them(entry: 
 def test_an_entry_that_is_no_level_changes_no_other(entry: object) -> None:
     column = pd.Series(["a", "b", entry], dtype=object)
     assert places_of_levels(column, ("a", "b")).tolist() == [0, 1, -1]
+
+
+FAST = fit_options(chains=4, warmup=400, draws=150, seed=2)
+
+
+def _neighbors() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two databases that differ in one record: two decimals, and five."""
+    first = pd.DataFrame({"y": np.random.default_rng(3).uniform(0.1, 0.9, 60).round(2)})
+    second = first.copy()
+    second.loc[7, "y"] = 0.12345
+    return first, second
+
+
+def _decimals(values: pd.Series) -> int:
+    return int(values.astype(str).str.partition(".")[2].str.len().max())
+
+
+def _released(model: Any, table: pd.DataFrame) -> ph.Release:
+    mechanism = ph.Censored(model, epsilon=6, inner=ph.Unweighted(model), check_modes=False)
+    return mechanism.release(table, **FAST)
+
+
+@pytest.mark.normal_draws
+def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
+    """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon. Decimals
+    that are given are the same for both."""
+    first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbors())
+    assert (_decimals(first.synthetic[0]["y"]), _decimals(second.synthetic[0]["y"])) == (2, 5)
+    assert first.charge.kind == second.charge.kind == "asymptotic local"
+    for release, shown in ((first, "2"), (second, "5")):
+        assert f"of the released values of y, {shown}: it was read from" in release.statement
+        assert "decimals=, an option of the model, fixes it" in release.statement
+    for table in _neighbors():
+        release = _released(ph.Beta("y ~ 1", decimals=3), table)
+        assert release.charge.kind == "strict"
+        assert _decimals(release.synthetic[0]["y"]) == release.settings["decimals"] == 3
+        assert "have 3 decimals, a number fixed without looking" in release.statement
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32", "Int16", "Float64"])
+def test_dtype_of_the_outcome_is_kept(dtype: str) -> None:
+    like = pd.Series([1, 2, 3], dtype=dtype, index=list("abc"), name="y")
+    made = in_form_of(np.array([5.0, 0.0, 100.0]), like)
+    assert made.dtype == like.dtype
+    assert made.tolist() == [5, 0, 100]
+    assert list(made.index) == list("abc")
+
+
+def test_a_count_too_large_for_its_dtype_widens_it() -> None:
+    narrow = pd.Series([1, 2], dtype="int8")
+    assert in_form_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
+    nullable = pd.Series([1, 2], dtype="Int8")
+    assert str(in_form_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
+
+
+def test_the_dtype_follows_decimals_and_not_the_data() -> None:
+    """Read from text, a column is of whole numbers until one record has a decimal."""
+    whole, real = pd.Series([1, 2]), pd.Series([1.0, 2.5])
+    for decimals, kind in ((0, "int64"), (2, "float64")):
+        for like in (whole, real):
+            assert str(in_form_of(np.array([3.0, 4.0]), like, decimals).dtype) == kind
+    nullable = pd.Series([1, 2], dtype="Int64")
+    assert str(in_form_of(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
+
+
+def test_rounded_values_stay_between_the_bounds() -> None:
+    assert on_grid(np.array([0.1, 0.96, 5.0]), 1, 0.25, 0.98).tolist() == [0.3, 0.9, 0.9]
+    for wrong in (-1, 16, 1.5, "3"):
+        refuses("decimals must", ph.NormalRegression, "y ~ 1", decimals=wrong)
+    refuses("must leave values between", ph.Beta, "y ~ 1", lower=0.2, upper=0.8, decimals=0)
+    model: Any = build_model("beta:lower=0,upper=1,decimals=3", "y ~ 1")
+    assert model.decimals == 3
+    refuses("decimals must be a whole number", build_model, "beta:decimals=three", "y ~ 1")

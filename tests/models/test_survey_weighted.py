@@ -8,12 +8,15 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings, engine_by_name
-from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.engines import SamplerSettings
 from pyhybrid.models.base import with_survey_weights
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.releases.statement import assumptions
-from tests.models.targets import AtPoints
+from tests.models.targets import (
+    AtPoints,
+    assert_weights_alone_move_the_target,
+    log_lik_of,
+)
 from tests.refusals import refuses
 
 SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
@@ -31,34 +34,20 @@ def _table(n: int = 60) -> pd.DataFrame:
 MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", decimals=2)]
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("cap", [None, 1.5])
 def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: float | None) -> None:
-    """The log density less that without data is the sum of (clipped) alpha_i w_i f_i."""
-    table, n = _table(), 60
-    bound = with_survey_weights(model.bind(table), "w")
-    alpha = np.random.default_rng(1).uniform(0.1, 1, n)
-    weight = table["w"].to_numpy()
-    draws = engine_by_name("embedded").sample(bound.program, bound.stan_data(np.ones(n)), seed=1,
-                                              settings=SHORT)  # fmt: skip
-    own = model.bind(table).log_lik(draws)
-    f = np.concatenate(list(own.make()), axis=1)[:, own.row_of]
-    found = bound.log_lik(draws)
-    told = np.concatenate(list(found.make()), axis=1)[:, found.row_of]
-    np.testing.assert_allclose(told, f * weight, rtol=1e-12)
-    data = bound.stan_data(alpha, cap=cap)
-    at = ProgramAtPoints(bound.program, data)
-    nothing = ProgramAtPoints(bound.program, {**data, "weights": np.zeros_like(data["weights"])})
-    points = np.vstack([at.unconstrained(draws, k) for k in range(5)])
-    there = model.bind(table).log_lik(AtPoints(at.quantities(points)))
-    terms = alpha * weight * np.concatenate(list(there.make()), axis=1)[:, there.row_of]
-    if cap is not None:
-        terms = np.clip(terms, -cap, cap)
-    np.testing.assert_allclose(
-        at.log_density(points) - nothing.log_density(points), terms.sum(axis=1), rtol=1e-8,
-        atol=1e-7,
-    )  # fmt: skip
+    """The log density moves by the sum of (clipped) alpha_i w_i f_i alone."""
+    plain = model.bind(_table())
+    bound = with_survey_weights(plain, "w")
+    weight = _table()["w"].to_numpy()
+
+    def weighted(at: AtPoints) -> Any:
+        terms = log_lik_of(plain, at) * weight
+        np.testing.assert_allclose(log_lik_of(bound, at), terms, rtol=1e-12)
+        return terms
+
+    assert_weights_alone_move_the_target(bound, cap, log_lik=weighted, spread=1 / 3, rtol=1e-7)
 
 
 def test_a_center_is_that_of_the_weighted_term() -> None:

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import pyhybrid as ph
 from tests.fuzzing.engine import RANDOM_DRAWS
-from tests.models.targets import draws_of
+from tests.models.targets import draws_of, log_lik_of
 from tests.refusals import refuses
 
 N = 300
@@ -44,8 +44,8 @@ def _log_lik(get: Any) -> Any:
 def test_a_record_tells_the_sum_of_its_blocks() -> None:
     bound = BOTH.bind(_table())
     draws = draws_of(bound, draws=30)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
-    np.testing.assert_allclose(ours, _log_lik(draws.flat), rtol=1e-9, atol=1e-12)
+    expected = _log_lik(draws.flat)
+    np.testing.assert_allclose(log_lik_of(bound, draws), expected, rtol=1e-9, atol=1e-12)
     assert bound.likelihood_parameters == ("beta_missing", "beta_zero", "beta_value", "sigma_value")
     assert bound.rows.first.size < N, "zeros with equal predictors are one row"
     np.testing.assert_array_equal(bound.matrix.X, DESIGN)
@@ -61,7 +61,6 @@ def test_codes_are_blocks_of_their_own() -> None:
     assert [block.name for block in bound.blocks] == ["-8", "3", "zero", "value"]
     assert "Whether a value of y is -8 or 3 or 0" in bound.assumptions[0]
     draws = draws_of(bound, draws=30)
-    ours = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
     first, second, zero = (
         special.expit(draws.flat(f"beta_{name}") @ DESIGN.T) for name in ("-8", "3", "zero")
     )
@@ -69,7 +68,7 @@ def test_codes_are_blocks_of_their_own() -> None:
     rest = np.where(coded == 0, np.log(zero), np.log1p(-zero) + value)
     rest = np.log1p(-first) + np.where(coded == 3, np.log(second), np.log1p(-second) + rest)
     expected = np.where(coded == -8, np.log(first), rest)
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(log_lik_of(bound, draws), expected, rtol=1e-9, atol=1e-12)
     made = np.stack([bound.replicate(draws, 3, np.random.default_rng(k))["y"] for k in range(20)])
     chances = {-8: first[3], 3: (1 - first[3]) * second[3]}
     for code, chance in chances.items():
@@ -171,8 +170,7 @@ def test_which_records_reach_a_block_does_not_change_its_coding() -> None:
 def test_blocks_without_a_record_have_their_prior() -> None:
     for y in (np.where(GONE, np.nan, 0.0), np.where(ZERO, 0.0, AMOUNT)):
         bound = BOTH.bind(_table(y))
-        draws = draws_of(bound, draws=30)
-        assert np.isfinite(np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)).all()
+        assert np.isfinite(log_lik_of(bound, draws_of(bound, draws=30))).all()
 
 
 @pytest.mark.parametrize(("make", "says"), [

@@ -24,13 +24,7 @@ from pyhybrid.core.checks import FloatArray, check_flag
 from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import LARGEST, check_decimals, shortest
-from pyhybrid.models.formula.values import (
-    column_like,
-    first_row,
-    kind_of,
-    levels_of,
-    with_columns,
-)
+from pyhybrid.models.formula.values import column_like, first_row, kind_of, levels_of, with_columns
 
 IntArray = npt.NDArray[np.int64]
 _MOST_LEVELS = 1000
@@ -152,10 +146,7 @@ def column_of(places: FloatArray, levels: OutcomeLevels, like: pd.Series) -> pd.
     at = np.array([known.index(place) for place in range(len(objects))])[places.astype(np.intp)]
     if category:
         return column_like(pd.Categorical.from_codes(at.tolist(), dtype=dtype), like)
-    column: pd.Series = pd.Series(
-        held.array[at], index=like.index, name=like.name, dtype=held.dtype
-    )
-    return column
+    return column_like(held.array[at], like, held.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -328,8 +328,7 @@ def plain_numbers(column: pd.Series) -> pd.Series:
     held = column.dropna()
     large = len(held) and (held.min() <= -LARGEST or held.max() >= LARGEST)
     if large and (held % 1 == 0).all():
-        texts: pd.Series = column.astype(object).map(lambda x: str(int(x)), na_action="ignore")
-        return texts
+        return column.astype(object).map(lambda x: str(int(x)), na_action="ignore")
     return column.astype(np.float64) if decimal else column
 
 

@@ -15,15 +15,7 @@ from typing import Any
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Kind, number_in
-from pyhybrid.models.columns.kinds import (
-    FOR_PEOPLE,
-    KINDS,
-    Counts,
-    Dates,
-    Nominal,
-    Ordered,
-    Real,
-)
+from pyhybrid.models.columns.kinds import FOR_PEOPLE, KINDS, Counts, Dates, Nominal, Ordered, Real
 
 SCHEMA = "$schema"
 CONFIRMED = "confirmed"

@@ -13,10 +13,10 @@ from pyhybrid.core.checks import BoolArray, FloatArray, check_choice, check_fini
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS, Transform, check_decimals
 from pyhybrid.models.families.coefficients import LinearModel
-from pyhybrid.models.families.regression import Hints, Offset, Rules
+from pyhybrid.models.families.regression import Rules
 from pyhybrid.models.families.two_block import BlockModel
+from pyhybrid.models.formula.design import Matrix
 from pyhybrid.models.grid import Axis
-from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import GAMMA, Law, normal_law
 
 
@@ -142,8 +142,8 @@ class TransformedModel(AmountModel):
         density = f"of {self.transform}(y / {self.unit:g}), Jacobian left out"
         return {**super().describe(), "density": density}
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {**super().shape_data(data), "min_sd": float(self.min_sd)}
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
+        return super().shape_data({**data, "min_sd": float(self.min_sd)}, design)
 
 
 @dataclass(frozen=True)
@@ -204,12 +204,6 @@ class NormalRegression(LinearModel, TransformedModel):
         # Of values as they are neither size nor spread is known beforehand.
         known = (math.inf, math.inf) if self.transform == "identity" else (10.0, 3.0)
         return normal_law(self.min_sd, (*edges, math.inf), step, known)
-
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
-    ) -> Hints:
-        mode = mode_of(self.law, y, X, weight, offset)
-        return {**mode.hints(self.law, X), "near": mode.beta}
 
 
 @dataclass(frozen=True)

@@ -59,8 +59,9 @@ class ScaledModel(RegressionModel):
         """Standard deviations of the prior for the columns of a design, shape (K,)."""
         return np.where(matrix.has_no_slope, self.prior_scale_intercept, self.prior_scale)
 
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        return {"prior_scale": self.prior_scales(design)}
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
+        scales = self.prior_scales(design)
+        return super().shape_data({**data, "prior_scale": scales}, design)
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,9 @@ class LinearModel(ScaledModel):
         # at 0.7 it happens that scales of few records' levels mix slowly
         return {"adapt_delta": 0.8, "metric": metric}
 
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        return {"normal_prior": int(self.prior == "normal"), **super().prior_data(design)}
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
+        normal = int(self.prior == "normal")
+        return super().shape_data({**data, "normal_prior": normal}, design)
 
     def log_lik(self, at: Parameters, y: FloatArray, X: FloatArray, offset: Offset) -> FloatArray:
         size = 1.0 if self.law.size is None else at[self.law.size][:, None]

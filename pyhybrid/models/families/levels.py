@@ -15,10 +15,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import distinct_rows
 from pyhybrid.models.base import BLOCK_ELEMENTS
 from pyhybrid.models.columns.form import OutcomeLevels, check_levels_given
-from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
 from pyhybrid.models.families.coefficients import ScaledModel
-from pyhybrid.models.families.regression import Hints, Offset, Parameters, Rng
-from pyhybrid.models.families.two_block import BlockModel
+from pyhybrid.models.families.regression import Hints, LeveledModel, Offset, Parameters, Rng
+from pyhybrid.models.families.two_block import BlockModel, Indicator
 from pyhybrid.models.formula.design import Design, Matrix
 from pyhybrid.models.initialization import start_of_levels, start_of_ordered
 from pyhybrid.models.laws import log_of_levels
@@ -58,17 +57,18 @@ class LevelModel(BlockModel, LeveledModel, ScaledModel):
         """Of the levels, for scores."""
         return tuple(map(str, self.declared_form.levels or ()))
 
-    def _by_level(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, n_levels: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights of the levels (d, C) by distinct predictors (d, K), and the prior's scales (K,),
-        the intercept's for a column of ones."""
+    def start(
+        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
+    ) -> Hints:
+        """From weights of the levels (d, C) by distinct predictors (d, K), and the prior's scales
+        (K,), the intercept's for a column of ones."""
         rows = distinct_rows(X)
         counts = np.zeros((rows.first.size, n_levels))
         np.add.at(counts, (rows.row_of, y.astype(np.intp)), weight)
         ones = (X == 1).all(axis=0)
         scales = np.where(ones, self.prior_scale_intercept, self.prior_scale)
-        return counts, X[rows.first], scales
+        start = start_of_ordered if self.ordered else start_of_levels
+        return dict(start(counts, X[rows.first], scales))
 
 
 @dataclass(frozen=True)
@@ -146,11 +146,6 @@ class Categorical(LevelModel):
             places[rows] = (drawn[rows, None] >= below[:, :-1]).sum(axis=1)
         return places
 
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
-    ) -> Hints:
-        return dict(start_of_levels(*self._by_level(y, X, weight, n_levels)))
-
 
 def _with_first(eta: FloatArray) -> FloatArray:
     """Linear predictors (..., C) with the 0 of the first level."""
@@ -225,8 +220,3 @@ class Ordinal(LevelModel):
         latent = X @ at["beta"] + rng.logistic(size=X.shape[0])
         threshold = at["threshold"] - at["threshold"][0]
         return np.searchsorted(threshold, latent).astype(np.float64)
-
-    def start(
-        self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
-    ) -> Hints:
-        return dict(start_of_ordered(*self._by_level(y, X, weight, n_levels)))

@@ -97,20 +97,8 @@ class MixtureRegression(TransformedModel):
     def start(
         self, y: FloatArray, X: FloatArray, weight: FloatArray, offset: Offset, n_levels: int = 0
     ) -> Hints:
-        fit = rough_mixture(y - offset, X, weight, self.n_components)
-        empty, total = fit.size == 0, max(float(fit.size.sum()), 1.0)
-        size = np.where(empty, 1.0, fit.size)
-        # Where no records are, pi_k follows its prior: log pi_k about psi(a/C) - log(n).
-        ratio = np.log(size / size[0]), np.sqrt(1 / size + 1 / size[0])
-        return {
-            "information": fit.information,
-            "score": np.einsum("kij,jk->ik", fit.information, fit.center),
-            "center_sigma": np.log(np.maximum(fit.sd - self.min_sd, 0.1 * fit.sd)),
-            "spread_sigma": np.where(empty, 1.0, 1 / np.sqrt(2 * size + 2)),
-            "center_ratio": np.where(empty, -_EMPTY - np.log(total), ratio[0]),
-            "spread_ratio": np.where(empty, _EMPTY / 2, ratio[1]),
-            "n_components": self.n_components,
-        }
+        hints = rough_mixture(y - offset, X, weight, self.n_components, self.min_sd)
+        return {**hints, "n_components": self.n_components}
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
         """Log densities at fixed points, which do not depend on the components' labels: seven
@@ -132,18 +120,6 @@ _SHORT, _LONG = 20, 200
 _TOLERANCE = 1e-6
 _SMALLEST_SHARE = 0.1  # of the residual deviation: the floor of a component's deviation, roughly
 _PRIOR_RECORDS = 2.0  # that say so
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RoughMixture:
-    """Components by falling proportion: `center` (K, C), `information` (C, K, K) given which
-    records are whose, `sd` (C,), weight of records `size` (C,), 0 for those the data do not ask
-    for."""
-
-    center: FloatArray
-    information: FloatArray
-    sd: FloatArray
-    size: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -214,9 +190,10 @@ class _Records:
 
 
 def rough_mixture(
-    y: FloatArray, X: FloatArray, weight: FloatArray, n_components: int
-) -> RoughMixture:
-    """Fit y (d,) on X (d, K) under frequency x record weights (d,), by at most 20,000 rows."""
+    y: FloatArray, X: FloatArray, weight: FloatArray, n_components: int, min_sd: float = 0.0
+) -> Hints:
+    """Fit y (d,) on X (d, K) under frequency x record weights (d,), by at most 20,000 rows:
+    location and scale of the components, the largest first, those the data do not ask for last."""
     step = -(-y.size // _MOST_ROWS)
     kept, total = weight[::step], float(weight.sum())
     mean = float(np.average(y, weights=weight)) if total else 0.0
@@ -243,13 +220,21 @@ def rough_mixture(
     for component, k in enumerate(order):
         rows = records.X * (np.sqrt(records.weight * share[:, k]) / chosen.sd[k])[:, None]
         information[component] = rows.T @ rows
-    empty = n_components - order.size
-    return RoughMixture(
-        center=np.pad(chosen.beta[:, order], ((0, 0), (0, empty))),
-        information=information,
-        sd=np.pad(chosen.sd[order], (0, empty), constant_values=1.0),
-        size=np.pad(total * chosen.proportion[order], (0, empty)),
-    )
+    rest = 0, n_components - order.size
+    center, sd = np.pad(chosen.beta[:, order], ((0, 0), rest)), np.pad(chosen.sd[order], rest)
+    sd[order.size :] = 1.0
+    records_of = np.pad(total * chosen.proportion[order], rest)
+    empty, size = records_of == 0, np.where(records_of == 0, 1.0, records_of)
+    # Where no records are, pi_k follows its prior: log pi_k about psi(a/C) - log(n).
+    ratio = np.log(size / size[0]), np.sqrt(1 / size + 1 / size[0])
+    return {
+        "information": information,
+        "score": np.einsum("kij,jk->ik", information, center),
+        "center_sigma": np.log(np.maximum(sd - min_sd, 0.1 * sd)),
+        "spread_sigma": np.where(empty, 1.0, 1 / np.sqrt(2 * size + 2)),
+        "center_ratio": np.where(empty, -_EMPTY - np.log(max(records_of.sum(), 1.0)), ratio[0]),
+        "spread_ratio": np.where(empty, _EMPTY / 2, ratio[1]),
+    }
 
 
 def _starts(residual: FloatArray, weight: FloatArray, n_components: int) -> list[FloatArray]:

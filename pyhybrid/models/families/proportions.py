@@ -148,7 +148,7 @@ class Beta(ProportionModel):
             "factor": vectors / np.sqrt(np.clip(values, 1e-3, None)),
         }
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
         if not (data["use_cap"] or data["emit_log_lik"]):
             data |= {"n": 0, **dict.fromkeys(_BY_ROW, np.empty(0)), "unit": np.empty(0, int)}
         return data

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
@@ -22,15 +23,24 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_choice
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_choice
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.rows import Rows, distinct_rows
 from pyhybrid.engines.base import Draws
 from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel
-from pyhybrid.models.columns.form import Form, OutcomeLevels, column_of, level_places, numbers_in
+from pyhybrid.models.columns.form import (
+    Form,
+    OutcomeLevels,
+    check_levels_given,
+    column_of,
+    level_places,
+    numbers_in,
+    outcome_levels,
+    places_of_levels,
+)
 from pyhybrid.models.columns.support import draw_within, in_form_of, limits_of_dtype, support_said
-from pyhybrid.models.formula.design import Design, Matrix, Positions, read_design
+from pyhybrid.models.formula.design import Design, Matrix, read_design
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.models.formula.values import first_row
 from pyhybrid.models.grid import ParameterGrid
@@ -44,20 +54,14 @@ Hints = dict[str, Any]
 Rng = np.random.Generator
 Offset = FloatArray | float
 """Added to the linear predictor of each row."""
-PUBLISHED = {
-    "poisson": ("n", "K", "y", "weights", "X"),
-    "negative_binomial": ("n", "K", "y", "weights", "X"),
-    "beta": ("n", "outcome", "alpha", "M"),
-    "beta_regression": ("n", "K", "outcome", "alpha", "X"),
-    "normal_mixture": ("n", "P", "K", "y", "weights", "X"),
-}
-"""Data of the papers' own programs, in stan/published, by the name of ours of their posterior."""
+PUBLISHED = ("poisson", "negative_binomial", "beta", "beta_regression", "normal_mixture")
+"""The papers' own programs, in stan/published, by the name of ours of their posterior."""
 _NONE = 1e300  # a cap that no term reaches
 Rules = Sequence[tuple[str, BoolArray]]
 """What an outcome must be, with {} for the first row that is not, and which are not (n,)."""
 
 
-def weighted_rows(rows: Rows, alpha: FloatArray, unit: npt.NDArray[np.intp] | None = None) -> Rows:
+def weighted_rows(rows: Rows, alpha: FloatArray, unit: IntArray | None = None) -> Rows:
     """Rows split further by record weight, and by unit if terms are summed by unit; the rows
     themselves if these agree within each."""
     for values in (alpha, unit):
@@ -76,7 +80,7 @@ def _by_predictors(rows: Rows, X: FloatArray) -> Rows:
     )
 
 
-def cap_data(cap: Cap | None, chosen: npt.NDArray[np.intp]) -> dict[str, Any]:
+def cap_data(cap: Cap | None, chosen: IntArray) -> dict[str, Any]:
     """What stan/functions/pseudo_log_lik.stan reads of a cap, for the records `chosen` (d,)."""
     none, names = np.zeros(chosen.size), ("cap_below", "cap_above", "farthest", "steep", "n_units")
     data: dict[str, Any] = {**dict.fromkeys(names, 0), "use_cap": int(cap is not None)}
@@ -171,7 +175,7 @@ class RegressionModel(ABC):
         """Number of decimals of released values; None if it is taken from the data."""
         return getattr(self, "decimals", 0)
 
-    def bind_at(self, df: pd.DataFrame, at: Positions | None = None) -> BoundRegression:
+    def bind_at(self, df: pd.DataFrame, at: IntArray | None = None) -> BoundRegression:
         """The model itself, joined to `df` or to its records at the positions `at` (k,) alone;
         InvalidInput as of `read_design`, and for outcomes the model cannot take."""
         design = read_design(
@@ -183,8 +187,9 @@ class RegressionModel(ABC):
         default, columns = self.program == "default", design.columns
         program = self.program_name if default else f"published/{self.program_name}"
         return BoundRegression(
-            model=self, table=df, design=design, at=at, synthesized=(design.outcome,),
-            reads=design.predictors, matrix=design, likelihood_parameters=self.parameters,
+            model=self, table=df if at is None else values.to_frame(), design=design,
+            synthesized=(design.outcome,), reads=design.predictors, matrix=design,
+            likelihood_parameters=self.parameters,
             source=load_program(program), levels=self.levels_of(values, design.outcome),
             takes_center=default,
             first_try=self.first_try(columns) if default else None,
@@ -282,16 +287,13 @@ class RegressionModel(ABC):
         """Scores at the rows of a design matrix, under normal priors, without blocks."""
         raise InvalidInput(f"{self.name} has no scores: clipped scores need another model")
 
-    def prior_data(self, design: Matrix) -> dict[str, Any]:
-        """Stan data of the prior on the coefficients of a design, if it has any."""
-        return {}
-
     def stan_outcome(self, y: FloatArray) -> npt.NDArray[Any]:
         """Outcomes (n,) as the program reads them."""
         return y if self.density_above_one else y.astype(np.int64)
 
-    def shape_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data block as the model's program takes it; what it does not declare is left out."""
+    def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
+        """The data block as the model's program takes it, with that of the prior on a design's
+        coefficients; what the program does not declare is left out."""
         return data
 
     def monitored(self, draws: Draws, design: Design) -> Mapping[str, FloatArray]:
@@ -299,27 +301,60 @@ class RegressionModel(ABC):
         return {name: draws.variables[name] for name in self.parameters}
 
 
+@dataclass(frozen=True)
+class LeveledModel(RegressionModel):
+    """A regression of an outcome with levels, coded as places among these."""
+
+    _: KW_ONLY
+    levels: tuple[Any, ...] | None = None
+    ordered: ClassVar[bool] = False
+    undeclared: ClassVar[str] = (
+        "levels must be declared: {}, levels=(...)) with all values that the column can hold"
+    )
+    n_levels: ClassVar[int | None] = None
+    """Number of levels that must be given, None for any."""
+    numbers: ClassVar[tuple[Any, ...] | None] = None
+    """Levels of a column of numbers that declares none; those that are there if None."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "levels", check_levels_given(self.levels, self.n_levels))
+
+    @property
+    def one_value(self) -> bool:
+        """True of declared levels: a refusal would tell of the last record of another level."""
+        return self.levels is not None
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        return outcome_levels(values, self.levels, self.numbers)
+
+    @property
+    def coder(self) -> Callable[[pd.Series, str], FloatArray]:
+        return lambda values, name: level_places(values, name, self.levels_of(values, name))
+
+    def form_of(self, column: pd.Series) -> Form | None:
+        with suppress(InvalidInput, TypeError):
+            levels = outcome_levels(column.dropna(), self.levels, self.numbers)
+            return None if levels.read else Form(levels=levels.values, ordered=self.ordered)
+        return None
+
+    def outcome_numbers(self, column: pd.Series) -> FloatArray:
+        levels = self.declared_form.levels or ()
+        places = places_of_levels(column, levels).astype(np.float64)
+        return np.where(places < 0, np.nan, places)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundRegression(BoundModel):
-    """A regression model joined to a table. Confidential.
+    """A regression model joined to a table, or to the outcome of some of its records. Confidential.
 
-    `design` is of the records it was fitted to, at the positions `at` (n,) of the table, or all."""
+    `design` is of the records it was fitted to, coded with all."""
 
     model: RegressionModel
     design: Design
-    at: Positions | None = None
 
     def __repr__(self) -> str:
         return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
-
-    @property
-    def n(self) -> int:
-        return self.design.y.size
-
-    @property
-    def outcome(self) -> FloatArray:
-        values = self.table[self.design.outcome]
-        return self.numbers_of(values if self.at is None else values.iloc[self.at])
 
     def numbers_of(self, column: pd.Series) -> FloatArray:
         if self.levels is None:
@@ -347,7 +382,7 @@ class BoundRegression(BoundModel):
         )
 
     @property
-    def row_of(self) -> Positions:
+    def row_of(self) -> IntArray:
         return self.rows.row_of
 
     def _ordered(self, rows: Rows) -> Rows:
@@ -376,7 +411,6 @@ class BoundRegression(BoundModel):
             start = model.start(y, X, frequency * weights, offset, n_levels)
         data = {
             **dispersed(start, dispersion),
-            **model.prior_data(design),
             "n": y.size,
             "K": X.shape[1],
             "n_levels": n_levels,
@@ -391,7 +425,8 @@ class BoundRegression(BoundModel):
         if clip is not None and clip.frozen is not None:
             data = _with_frozen(data, clip.frozen, model.stan_outcome(clip.frozen.y))
         declared = declared_names(self.source, "data")
-        return {name: value for name, value in model.shape_data(data).items() if name in declared}
+        data = model.shape_data(data, design)
+        return {name: value for name, value in data.items() if name in declared}
 
     def _published_data(self, alpha: FloatArray, cap: Cap | None) -> dict[str, Any]:
         """Data block of a published program, of which that of `Beta` alone takes a cap, about 0."""
@@ -425,9 +460,9 @@ class BoundRegression(BoundModel):
             "alpha": alpha,
             "M": _NONE if cap is None or not np.isfinite(cap.below) else cap.below,
         }
-        return {name: everything[name] for name in PUBLISHED[model.program_name]}
+        return {name: everything[name] for name in declared_names(self.source, "data")}
 
-    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: Positions) -> FrozenRows:
+    def frozen(self, alpha: FloatArray, center: FloatArray, chosen: IntArray) -> FrozenRows:
         """Distinct rows of the records `chosen`, under weights (n,) and a center (n,); those with
         the same predictors are neighbors, as programs of many levels want them."""
         design = self.design
@@ -449,7 +484,7 @@ class BoundRegression(BoundModel):
     def log_lik_blocks(self, draws: Draws) -> Iterator[FloatArray]:
         return self.terms(draws, slice(None))
 
-    def terms(self, draws: Draws, rows: slice | Positions) -> Iterator[FloatArray]:
+    def terms(self, draws: Draws, rows: slice | IntArray) -> Iterator[FloatArray]:
         """Log-likelihood times survey weight of some of the distinct rows, (S, b) at a time."""
         first, design, start = self.rows.first[rows], self.design, 0
         chosen = design.y[first], design.X[first], design.offset[first]
@@ -489,7 +524,7 @@ class BoundRegression(BoundModel):
         draw: int,
         rng: np.random.Generator,
         matrix: Matrix,
-        chosen: Positions | None = None,
+        chosen: IntArray | None = None,
         apart: Sequence[float] = (),
     ) -> FloatArray:
         """Outcomes drawn anew for the rows of a matrix, or those `chosen` (k,), as numbers on the

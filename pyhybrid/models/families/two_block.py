@@ -12,23 +12,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import BoolArray, FloatArray, check_finite, check_flag
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_finite, check_flag
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.rows import Rows, distinct_rows
-from pyhybrid.engines.base import Draws, StanProgram
+from pyhybrid.engines.base import Draws, StanProgram, of_block
 from pyhybrid.models.base import BLOCK_ELEMENTS, BoundModel, SurveyWeights
-from pyhybrid.models.columns.form import Form, numbers_in
+from pyhybrid.models.columns.form import Form, OutcomeLevels, numbers_in
 from pyhybrid.models.columns.support import check_decimals, support_said
-from pyhybrid.models.families.bernoulli import Indicator, LeveledModel
-from pyhybrid.models.families.regression import BoundRegression, RegressionModel
-from pyhybrid.models.formula.design import Matrix, Positions, check_table
+from pyhybrid.models.families.coefficients import LinearModel
+from pyhybrid.models.families.regression import BoundRegression, LeveledModel, RegressionModel
+from pyhybrid.models.formula.design import Matrix, check_table
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.models.formula.values import column_like, is_number, with_columns
+from pyhybrid.models.grid import Axis
+from pyhybrid.models.laws import BERNOULLI, Law
 from pyhybrid.models.scoring import BlockScoring, Scoring
 
 
@@ -38,6 +40,29 @@ def value_of(block: str) -> float:
     return named[block] if block in named else float(block)
 
 
+@dataclass(frozen=True)
+class Indicator(LeveledModel, LinearModel):
+    """An outcome with two levels, under a logistic regression; see `pyhybrid.Bernoulli`."""
+
+    _: KW_ONLY
+    prior: str = "normal"
+    n_levels: ClassVar[int | None] = 2
+    numbers: ClassVar[tuple[Any, ...] | None] = (0, 1)
+    grid_axes: ClassVar[tuple[Axis, ...]] = (Axis(name="logit", lower=-40, upper=40, size=160_000),)
+    program_name: ClassVar[str] = "bernoulli"
+    parameters: ClassVar[tuple[str, ...]] = ("beta",)
+    law: ClassVar[Law] = BERNOULLI
+
+    def levels_of(self, values: pd.Series, name: str) -> OutcomeLevels:
+        levels = super().levels_of(values, name)
+        if len(levels.values) > 2 or (len(levels.values) < 2 and not levels.read):
+            raise InvalidInput(
+                f"outcome {name!r} must have 2 levels for Bernoulli: found {len(levels.values)}; "
+                "declare the two with levels= if it has no others, or take another model"
+            )
+        return levels
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
     """A model joined to the records `at` (k,), ascending, that reach it; `name` is the suffix of
@@ -45,19 +70,10 @@ class Block:
 
     name: str
     bound: BoundRegression
-    at: Positions
-
-    @cached_property
-    def place_of(self) -> Positions:
-        """Place of each record among those `at`, shape (n,); -1 for none."""
-        places = np.full(len(self.bound.table), -1, dtype=np.intp)
-        places[self.at] = np.arange(self.at.size)
-        return places
+    at: IntArray
 
     def draws_of(self, draws: Draws) -> Draws:
-        end = f"_{self.name}"
-        variables = {k.removesuffix(end): v for k, v in draws.variables.items() if k.endswith(end)}
-        return replace(draws, variables=variables)
+        return replace(draws, variables=of_block(draws.variables, self.name))
 
 
 def check_one_block(bound: BoundModel) -> None:
@@ -210,10 +226,6 @@ class BoundBlocks(BoundModel):
     def value(self) -> BoundRegression:
         return self.blocks[-1].bound
 
-    @property
-    def program(self) -> StanProgram:
-        return _programs_of(self.blocks)
-
     def numbers_of(self, column: pd.Series) -> FloatArray:
         there = column.notna().to_numpy(dtype=bool)
         values = np.full(len(column), np.nan)
@@ -236,17 +248,27 @@ class BoundBlocks(BoundModel):
         return self.value.decimals
 
     def with_survey(self, survey: SurveyWeights) -> BoundModel:
-        blocks = (replace(b, bound=replace(b.bound, survey=survey.at(b.at))) for b in self.blocks)
-        return replace(self, survey=survey, blocks=tuple(blocks))
+        blocks = tuple(
+            replace(b, bound=replace(b.bound, survey=replace(survey, weight=survey.weight[b.at])))
+            for b in self.blocks
+        )
+        return replace(self, survey=survey, blocks=blocks)
+
+    @cached_property
+    def row_in(self) -> IntArray:
+        """Row of each record in each block, shape (n, B); -1 where it does not reach it."""
+        row_in = np.full((self.n, len(self.blocks)), -1, dtype=np.intp)
+        for place, block in enumerate(self.blocks):
+            row_in[block.at, place] = block.bound.row_of
+        return row_in
 
     @cached_property
     def rows(self) -> Rows:
         """Distinct records: of the same row in every block."""
-        row_of = [np.append(b.bound.row_of, -1)[b.place_of] for b in self.blocks]
-        return distinct_rows(np.column_stack(row_of))
+        return distinct_rows(self.row_in.astype(np.float64))
 
     @property
-    def row_of(self) -> Positions:
+    def row_of(self) -> IntArray:
         return self.rows.row_of
 
     def stan_data(self, alpha: FloatArray, **how: Any) -> dict[str, Any]:
@@ -261,10 +283,9 @@ class BoundBlocks(BoundModel):
         for start in range(0, self.rows.first.size, size):
             first = self.rows.first[start : start + size]
             total = np.zeros((draws.n_draws, first.size))
-            for block in self.blocks:
-                reached = block.place_of[first] >= 0
-                row_of = block.bound.row_of[block.place_of[first][reached]]
-                rows, column = np.unique(row_of, return_inverse=True)
+            for block, row_of in zip(self.blocks, self.row_in[first].T, strict=True):
+                reached = row_of >= 0
+                rows, column = np.unique(row_of[reached], return_inverse=True)
                 if rows.size:
                     terms = np.hstack([*block.bound.terms(draws_of[block.name], rows)])
                     total[:, reached] += terms[:, column]
@@ -303,7 +324,6 @@ def with_missing(values: pd.Series, there: BoolArray, like: pd.Series) -> pd.Ser
         gone = like[like.isna()]
         whole = np.full(len(like), gone.iloc[0] if len(gone) else None, dtype=object)
         whole[there] = values.to_numpy(dtype=object)
-        objects: pd.Series = pd.Series(whole, index=like.index, name=like.name, dtype=object)
-        return objects
+        return column_like(whole, like, object)
     taken = pd.api.extensions.take(values.array, places, allow_fill=True)
     return column_like(taken, like)

@@ -28,13 +28,7 @@ from pyhybrid.models.formula.terms import (
     function_of,
     options_of,
 )
-from pyhybrid.models.formula.values import (
-    check_levels,
-    days_of,
-    kind_of,
-    levels_of,
-    numbers_of,
-)
+from pyhybrid.models.formula.values import check_levels, days_of, kind_of, levels_of, numbers_of
 
 State = dict[str, Any]
 """What factors took from the data, by their text."""
@@ -59,8 +53,7 @@ def categories(
 ) -> pd.Categorical:
     """Levels by their codes (n,), -1 for none."""
     dtype: Any = pd.CategoricalDtype(list(levels), ordered=ordered)
-    values: pd.Categorical = pd.Categorical.from_codes(codes.astype(int), dtype=dtype)
-    return values
+    return pd.Categorical.from_codes(codes.astype(int), dtype=dtype)
 
 
 def takes_all_records(factor: Factor) -> bool:
@@ -258,10 +251,8 @@ def _cut(x: FloatArray, options: Options, state: State) -> pd.Categorical:
     edges = sorted(float(edge) for edge in options.get("breaks", []))
     if not edges:
         raise InvalidInput("cut() must have breaks")
-    place = np.searchsorted(edges, x, side="left") - 1
-    inside = (place >= 0) & (place < len(edges) - 1) & ~np.isnan(x)
     names = [f"({a:.15g},{b:.15g}]" for a, b in pairwise(edges)]
-    return categories(np.where(inside, place, -1), names)
+    return pd.cut(x, edges, labels=names, ordered=False)
 
 
 _BASES: Mapping[str, Callable[[FloatArray, Options, State], Coded]] = {

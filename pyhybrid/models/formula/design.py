@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_names, not_a_frame
+from pyhybrid.core.checks import BoolArray, FloatArray, IntArray, check_names, not_a_frame
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.coding import Coded, State, categories, code_factor, takes_all_records
 from pyhybrid.models.formula.terms import Factor, Formula, parse_formula
@@ -28,8 +27,6 @@ from pyhybrid.models.formula.values import first_row, is_number, row_label
 _INDEPENDENT = 1e-6  # of an indicator, not explained by other columns of the design
 INTERCEPT = "Intercept"
 """Name of its column."""
-Positions = npt.NDArray[np.intp]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,7 +96,7 @@ def read_design(
     formula: str,
     df: pd.DataFrame,
     numbers_of: Callable[[pd.Series, str], FloatArray] | None = None,
-    at: Positions | None = None,
+    at: IntArray | None = None,
     *,
     any_rank: bool = False,
     one_value: bool = False,

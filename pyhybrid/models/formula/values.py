@@ -32,9 +32,9 @@ def with_columns(table: pd.DataFrame, columns: Mapping[Any, Any] | pd.DataFrame)
     return copy
 
 
-def column_like(values: Any, like: pd.Series) -> pd.Series:
+def column_like(values: Any, like: pd.Series, dtype: Any = None) -> pd.Series:
     """`values` (n,) as a column of the index and the name of `like`."""
-    column: pd.Series = pd.Series(values, index=like.index, name=like.name)
+    column: pd.Series = pd.Series(values, index=like.index, name=like.name, dtype=dtype)
     return column
 
 

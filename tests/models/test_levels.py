@@ -1,7 +1,4 @@
-"""Outcomes with levels, whatever the model: dtypes that come back, declared levels, posteriors.
-
-What one of the models has alone is in its own file, the laws are in test_contract.py.
-"""
+"""Outcomes with levels: dtypes that come back, declared levels, targets; laws: test_contract.py."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
+from scipy import special, stats
 
 import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
@@ -17,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.releases.statement import assumptions
 from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.models.targets import AtPoints, draws_of
 from tests.refusals import refuses
 
 N = 300
@@ -179,6 +177,174 @@ def test_two_levels_are_the_bernoulli_model(model: Any) -> None:
     other = ProgramAtPoints(two.program, two.stan_data(np.ones(N)) | hints)
     apart = one.log_density(points) - other.log_density(beta / [10, 2.5])
     np.testing.assert_allclose(apart, apart[0], atol=1e-8)
+
+
+CODES, NAMES = MODELS["categorical"].codes, MODELS["categorical"].names
+THREE = _table(NAMES[CODES])
+
+
+@pytest.mark.samples
+def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bound = ph.Categorical("y ~ x").bind(THREE)
+    draws = draws_of(bound, draws=4, warmup=1)
+    whole = np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)
+    for room in ("levels", "regression"):
+        monkeypatch.setattr(f"pyhybrid.models.families.{room}.BLOCK_ELEMENTS", 8 * 3 * 2)
+    blocks = list(bound.log_lik_blocks(draws))
+    assert len(blocks) > 10
+    np.testing.assert_allclose(np.concatenate(blocks, axis=1), whole, rtol=1e-10)
+    by_record = bound.model.log_lik({"beta": draws.flat("beta")}, bound.design.y, bound.design.X, 0)
+    np.testing.assert_allclose(by_record, whole[:, bound.row_of], rtol=1e-10)
+    made = bound.replicate(draws, 0, np.random.default_rng(1))
+    monkeypatch.undo()
+    pd.testing.assert_frame_equal(bound.replicate(draws, 0, np.random.default_rng(1)), made)
+
+
+def _log_prior(beta: Any) -> Any:
+    """Of contrasts of three levels with independent coefficients, by scipy."""
+    covariance = np.array([[1.0, 0.5], [0.5, 1.0]])
+    return sum(
+        stats.multivariate_normal.logpdf(beta[:, k], cov=covariance * scale**2)
+        for k, scale in enumerate((10.0, 2.5))
+    )
+
+
+NO_HINTS = {
+    "center_beta": np.zeros((2, 2)), "spread_beta": np.ones((2, 2)),
+    "column_basis": np.eye(2), "level_basis": np.eye(2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hints", ["the data's", "none"])
+def test_the_target_is_the_documented_posterior(hints: str) -> None:
+    bound = ph.Categorical("y ~ x").bind(THREE)
+    alpha = np.linspace(0.2, 1, N)
+    data = bound.stan_data(alpha)
+    if hints == "none":
+        data |= NO_HINTS
+    at = ProgramAtPoints(bound.program, data)
+    points = np.random.default_rng(3).normal(size=(6, 4))
+    beta = at.quantities(points)["beta"]
+    f = bound.model.log_lik({"beta": beta}, bound.design.y, bound.design.X, 0)
+    expected = (alpha * f).sum(axis=1) + _log_prior(beta)
+    apart = at.log_density(points) - expected
+    np.testing.assert_allclose(apart, apart[0], atol=1e-8)
+    assert np.ptp(apart + 0.1 * _log_prior(beta)) > 0.01, "control"
+
+
+def test_the_order_of_the_levels_does_not_move_the_posterior() -> None:
+    """Densities at the same probabilities, whichever level is the first."""
+    found = []
+    for levels in (("bus", "car", "walk"), ("walk", "bus", "car")):
+        bound = ph.Categorical("y ~ x", levels=levels).bind(THREE)
+        data = bound.stan_data(np.ones(N)) | NO_HINTS
+        full = np.random.default_rng(4).normal(size=(5, 2, 3))[..., np.argsort(levels)]
+        own = np.empty_like(full)
+        own[..., np.argsort(levels)] = np.random.default_rng(4).normal(size=(5, 2, 3))
+        beta = own[..., 1:] - own[..., :1]
+        points = beta.transpose(0, 2, 1).reshape(5, 4)  # Stan's matrices are by columns
+        found.append(ProgramAtPoints(bound.program, data).log_density(points))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-11)
+
+
+def test_a_declared_level_that_no_category_has_can_be_released() -> None:
+    table = _table(pd.Series(NAMES[CODES]).astype("category"))
+    bound = ph.Categorical("y ~ x", levels=(*NAMES, "nowhere")).bind(table)
+    made = bound.released(np.full(N, float(len(NAMES))), table["y"])
+    assert set(made) == {"nowhere"}
+    assert list(made.cat.categories) == [*NAMES, "nowhere"]
+
+
+def test_the_target_of_ordered_levels_has_the_documented_prior() -> None:
+    """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
+    bound = ph.Ordinal("y ~ x").bind(_table(RNG.integers(0, 4, N)))
+    data = bound.stan_data(np.zeros(N))
+    at = ProgramAtPoints(bound.program, data)
+    points = np.random.default_rng(3).normal(size=(6, 4))
+    values = at.quantities(points)
+    threshold, slope = values["threshold"], values["beta"][:, 1]
+    np.testing.assert_allclose(values["beta"][:, 0], -threshold[:, 0])
+    expected = stats.norm.logpdf(threshold, scale=10).sum(axis=1)
+    expected += stats.norm.logpdf(slope, scale=2.5)
+    steps = 1e-5 * np.eye(4)
+    jacobian = []
+    for point in points:
+        moved = at.quantities(np.vstack([point + steps, point - steps]))
+        rows = np.column_stack([moved["threshold"], moved["beta"][:, 1]])
+        jacobian.append(np.linalg.slogdet((rows[:4] - rows[4:]) / 2e-5)[1])
+    apart = at.log_density(points) - expected - jacobian
+    np.testing.assert_allclose(apart, apart[0], atol=2e-5)
+    assert np.ptp(apart + 0.1 * threshold[:, 0]) > 0.01, "control"
+
+
+TRUE = MODELS["bernoulli"].codes == 1
+YES = np.where(TRUE, "yes", "no")
+
+
+def test_the_categories_own_order_says_which_level_is_second() -> None:
+    one = ph.Bernoulli("y ~ x").bind(_table(pd.Categorical(YES, ["no", "yes"])))
+    two = ph.Bernoulli("y ~ x").bind(_table(pd.Categorical(YES, ["yes", "no"])))
+    np.testing.assert_array_equal(one.outcome, 1 - two.outcome)
+    three = pd.Categorical(YES, ["maybe", "no", "yes"])
+    declared = ph.Bernoulli("y ~ x", levels=("no", "yes")).bind(_table(three))
+    np.testing.assert_array_equal(declared.outcome, one.outcome)
+    made = declared.replicate(AtPoints({"beta": np.zeros((1, 2))}), 0, np.random.default_rng(1))[
+        "y"
+    ]
+    assert list(made.cat.categories) == ["maybe", "no", "yes"]
+
+
+@pytest.mark.parametrize(("values", "levels", "second"), [
+    (YES, ("no", "yes"), "yes"),
+    (YES, ("yes", "no"), "no"), (np.where(TRUE, 2, 1), (1, 2), 2),
+    (np.where(TRUE, 2, 1), ("1", "2"), 2), (np.where(TRUE, 0.5, 1.5), (1.5, 0.5), 0.5),
+    (TRUE, ("False", "True"), True), (TRUE, (True, False), False),
+    (pd.Categorical(np.where(TRUE, 2, 1)), ("1", "2"), 2),
+])  # fmt: skip
+def test_declared_levels(values: Any, levels: Any, second: Any) -> None:
+    table = _table(values)
+    bound = ph.Bernoulli("y ~ x", levels=levels).bind(table)
+    np.testing.assert_array_equal(bound.outcome == 1, table["y"] == second)
+    assert bound.data_dependent == ()
+
+
+def test_a_calibration_is_for_one_order_of_the_categories() -> None:
+    """Of a predictor; those of the outcome are declared, in whatever order the column has them."""
+    model = ph.Bernoulli("y ~ g", levels=("no", "yes"))
+    groups = np.resize(["a", "b"], N)
+    made = ph.calibrate(
+        model, _table(pd.Categorical(YES, ["no", "yes"])).assign(g=pd.Categorical(groups)),
+        epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS,
+    )  # fmt: skip
+    other = _table(pd.Categorical(YES, ["yes", "no"])).assign(g=pd.Categorical(groups))
+    made.check_fits(model.bind(other))
+    turned = other.assign(g=pd.Categorical(groups, ["b", "a"]))
+    mechanism = ph.Censored(made.model, calibration=made, check_modes=False)
+    for own, said in (
+        (turned, "another order"),
+        (other.assign(g=["z", *groups[1:]]), "found 3, others"),
+    ):
+        with pytest.raises(InvalidInput, match=f"column 'g' must have the levels of .*{said}"):
+            mechanism.release(own, n_synthetic=1, **RANDOM_DRAWS)
+
+
+def test_log_density_where_probabilities_round_to_0_and_1() -> None:
+    """Predictors of any size, also of records without weight, whose probability may be 0."""
+    y, x = np.array([0, 1, 1, 0, 1]), np.array([-3.0, 2e5, 4.0, 3e3, -1e6])
+    alpha = np.array([1.0, 1.0, 0.5, 1e-3, 0.0])
+    bound = ph.Bernoulli("y ~ x", prior="normal", prior_scale=1.0).bind(
+        pd.DataFrame({"y": y, "x": x})
+    )
+    data = bound.stan_data(alpha)
+    K = data["K"]
+    data |= {"information_root": np.zeros((K, K)), "score": np.zeros(K)}  # beta = scale * z
+    points = np.array([[0.0, 0.0], [0.1, 0.5], [-0.2, 1.5], [0.0, 1e-7]])
+    found = ProgramAtPoints(bound.program, data).log_density(points)
+    eta = points * np.asarray(data["prior_scale"]) @ np.column_stack([np.ones(5), x]).T
+    right = -np.logaddexp(0, (1 - 2 * y) * eta) @ alpha - (points**2).sum(axis=1) / 2
+    np.testing.assert_allclose(found, right, rtol=1e-10)
 
 
 _DATES = pd.date_range("2020", periods=4)

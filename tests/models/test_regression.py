@@ -1,6 +1,11 @@
-"""The count models: likelihood, Stan's own log_lik, target, collapsing, formulas, replicates."""
+"""Regressions of one outcome: distinct rows, formulas and outcomes that are refused, offsets.
+
+The formulas are held against R's model.offset in `test_formulas.py`, the target density with an
+offset in `test_contract.py` and `test_coefficients.py`.
+"""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +16,14 @@ from scipy import stats
 import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.core.rows import distinct_rows
-from pyhybrid.models.columns.support import in_form_of
+from pyhybrid.engines.embedded import ProgramAtPoints
+from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.families.regression import weighted_rows
+from tests.models.targets import AtPoints
+from tests.models.test_contract import CASES, X
 from tests.refusals import refuses
+
+WITH_OFFSET = [name for name in CASES if name.endswith(", offset")]
 
 
 def test_negative_binomial_tends_to_poisson() -> None:
@@ -42,8 +52,6 @@ def test_distinct_rows() -> None:
     ("nothing ~ 1", {}, "outcome 'nothing' must be a column"), ("visits ~ nothing", {}, "nothing"),
     ("visits ~ age +", {}, "does not parse"), ("visits ~~ age", {}, "form 'outcome ~ predictors'"),
     ("visits ~ visits", {}, "must not be among the predictors"),
-    ("visits ~ log(visits)", {}, "must not be among the predictors"),
-    ("visits ~ age | region", {}, "must have no '|'"),
     ("visits ~ 0", {}, "right-hand side with a term"),
     ("visits ~ age + I(2 * age)", {}, "rank 2 of 3 columns"),
     ("visits ~ log(age - 200)", {}, "must be finite: row 'row 0'"),
@@ -81,17 +89,41 @@ def test_replicates_from_an_impossible_mean_are_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32", "Int16", "Float64"])
-def test_dtype_of_the_outcome_is_kept(dtype: str) -> None:
-    like = pd.Series([1, 2, 3], dtype=dtype, index=list("abc"), name="y")
-    made = in_form_of(np.array([5.0, 0.0, 100.0]), like)
-    assert made.dtype == like.dtype
-    assert made.tolist() == [5, 0, 100]
-    assert list(made.index) == list("abc")
+def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
+    table = pd.DataFrame({"y": [3, 3, 3, 1], "t": [1.0, 2.0, 1.0, 1.0]})
+    bound = ph.Poisson("y ~ offset(log(t))").bind(table)
+    np.testing.assert_array_equal(bound.row_of, [0, 1, 0, 2])
+    np.testing.assert_allclose(bound.stan_data(np.ones(4))["offsets"], [0, np.log(2), 0])
+    assert ph.Poisson("y ~ 1").bind(table).rows.first.size == 2
 
 
-def test_a_count_too_large_for_its_dtype_widens_it() -> None:
-    narrow = pd.Series([1, 2], dtype="int8")
-    assert in_form_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
-    nullable = pd.Series([1, 2], dtype="Int8")
-    assert str(in_form_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
+@pytest.mark.parametrize("name", WITH_OFFSET)
+def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
+    """An exposure that is synthetic, by the same random numbers; the control: the data's own."""
+    table = pd.DataFrame({"y": CASES[name].y, "x": X})
+    bound, rng = CASES[name].model.bind(table), np.random.default_rng
+    program = ProgramAtPoints(bound.program, bound.stan_data(np.ones(X.size)))
+    at = AtPoints(program.quantities(np.zeros((1, program.n_unconstrained))))
+    made = bound.replicate(at, 0, rng(1), table.assign(x=1 - X)).to_numpy()[:, 0]
+    one = {k: at.flat(k)[0] for k in bound.model.parameters}
+    design = np.column_stack([np.ones(X.size), 1 - X])
+    expected, own = (
+        bound.model.from_support(
+            bound.model.draw_outcome(one, design, offset, rng(1)), bound.decimals
+        )
+        for offset in ((1 - X) / 2, bound.design.offset)
+    )
+    np.testing.assert_allclose(made, expected)
+    assert not np.array_equal(expected, own)
+
+
+def test_every_regression_takes_an_offset_and_what_is_none_refuses_it() -> None:
+    """A model that is added later is found here."""
+    table = pd.DataFrame({"y": [0.1, 0.3, 0.2], "t": [1.0, 2.0, 1.0]})
+    assert ph.NormalRegression("y ~ 1").bind(table).grid is not None
+    assert ph.NormalRegression("y ~ offset(t)").bind(table).grid is None
+    refuses("Beta takes no predictors", ph.Beta("y ~ offset(t)").bind, table)
+    tested = {CASES[name].model.program_name for name in WITH_OFFSET}
+    programs = {p.stem for p in (Path(__file__).parents[2] / "stan").glob("*.stan")}
+    assert programs == {*tested, "beta", "categorical", "ordinal"}
+    assert all("offsets" in declared_names(load_program(name), "data") for name in tested)
