@@ -162,10 +162,6 @@ class GaussianMask:
         noise = rng.standard_normal((center.shape[0], self.copies))
         return np.asarray(center + np.sqrt(self.variance) * noise)
 
-    def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x), shape (n,), for w of shape (n, copies) and x of shape (n,)."""
-        return gaussian_mask_log_density(w, x, self.variance)
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
@@ -269,7 +265,9 @@ KeyMasks = Mapping[str, Mask | Mapping[str, Mask | None] | None]
 """Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
-def level_log_density(mask: Mask, w: Any, n_levels: int) -> FloatArray:
+def level_log_density(
+    mask: MixtureMask | MisclassificationMask, w: Any, n_levels: int
+) -> FloatArray:
     """log p(w | x) for each level x, shape (n, n_levels)."""
     levels = (np.full(len(w), level) for level in range(n_levels))
     return np.stack([mask.log_density(w, x) for x in levels], axis=1)

@@ -241,8 +241,7 @@ def matching_risk(
     """
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
-    reach = _radii(tables, tables.real, names, radius, kind)
-    x, radii = _boxes(tables, tables.real, names, reach)
+    x, radii = _boxes(tables, tables.real, _radii(tables, tables.real, names, radius, kind))
     keys_of_sets = [tables.numeric_keys(names, table) for table in tables.synthetic]
     c = np.array([match_counts(x, z, radii) for z in keys_of_sets])
     single, none = c == 1, c == 0
@@ -308,7 +307,7 @@ def attribute_risk(
         reach = _radii(tables, targets, columns, radius, kind)
 
         def counts(of: Sequence[str]) -> IntArray:
-            x, radii = _boxes(tables, targets, of, reach)
+            x, radii = _boxes(tables, targets, {column: reach[column] for column in of})
             return np.array([match_counts(x, tables.numeric_keys(of, t), radii) for t in sets])
 
         matched, within, both = (counts(of) for of in (names, [sensitive], columns))
@@ -324,13 +323,12 @@ def attribute_risk(
 
 
 def _boxes(
-    tables: Tables, targets: pd.DataFrame, columns: Sequence[str], reach: Mapping[str, FloatArray]
+    tables: Tables, targets: pd.DataFrame, reach: Mapping[str, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Keys of the targets as numbers, and the radius of each target by key."""
-    x = tables.numeric_keys(columns, targets)
-    radius = np.zeros(x.shape)
-    for k, column in enumerate(columns):
-        radius[:, k] = reach.get(column, 0.0)
+    x = tables.numeric_keys([*reach], targets)
+    radius = np.zeros(x.shape)  # what is missing matches what is missing
+    radius[:, : len(reach)] = np.column_stack([*reach.values()])
     return x, radius
 
 
@@ -349,7 +347,7 @@ def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None
 def _radii(
     tables: Tables, targets: pd.DataFrame, columns: Sequence[str], radius: Radius, kind: Kind
 ) -> dict[str, FloatArray]:
-    """Radius of each target, (n,), by the columns that have one."""
+    """Radius of each target, (n,), by column: 0 without one."""
     numbers = [column for column in columns if tables.is_number(column)]
     if radius is not None and not isinstance(radius, Mapping):
         if not numbers:
@@ -360,7 +358,7 @@ def _radii(
         unknown = [column for column in by_key if column not in columns]
         if unknown:
             raise InvalidInput(f"{what} must name keys: {unknown[0]!r} is not one of them")
-    radii = {}
+    radii = {column: np.zeros(len(targets)) for column in columns}
     for column, width in (radius or {}).items():
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")
