@@ -9,7 +9,7 @@ from typing import Any
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, note, progress_bars, show
 from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, read_table
-from pyhybrid.core.checks import check_count, check_output_folder, check_positive
+from pyhybrid.core.checks import check_output_folder, check_positive
 from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
@@ -38,10 +38,9 @@ def compare(
 ) -> None:
     """Fit every candidate to one table, and write tables and figures."""
     check_output_folder(out, overwrite=overwrite)
-    check_count(n_synthetic, "--n-synthetic")
     how = opt.fit_options(fit, {"n_draws_released": int})
     df = read_table(data, read=read).frame
-    chosen = model_for(model, "", formula, df)
+    chosen = model_for(model, formula, df)
     candidates = build_mechanisms(mechanism or (), chosen)
     if not mechanism:
         default = Named(CLIPPED, {"epsilon": check_positive(epsilon, "--epsilon")})
@@ -86,7 +85,7 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
     opt.check_once(texts, "--mechanism")
     chosen = {text: text for text in texts} or DEFAULT_SET
     return {
-        name: build_mechanism(opt.mechanism_named(text, over_a_model=True), model)
+        name: build_mechanism(opt.named(text, opt.OVER_A_MODEL), model)
         for name, text in chosen.items()
     }
 
@@ -114,9 +113,8 @@ def curve(
     grid = [[opt.converted(part, float, name) for part in text.split(",")]
             for name, text in (("--scales", scales), ("--shifts", shifts))]  # fmt: skip
     check_output_folder(out, overwrite=overwrite)
-    check_count(n_synthetic, "--n-synthetic")
     how, df = opt.fit_options(fit), read_table(data, read=read).frame
-    chosen = model_for(model, "", formula, df)
+    chosen = model_for(model, formula, df)
     with progress_bars() as progress:
         result = curves.risk_utility_curve(
             chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic,

@@ -8,7 +8,7 @@ from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.measures import read_keys
 from pyhybrid.cli.options import names_of, read_table
 from pyhybrid.cli.released import show_opening
-from pyhybrid.core.checks import check_choice, check_count, check_output_folder
+from pyhybrid.core.checks import check_choice, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.masking import MaskedImputation, masked_utility, masks_by_type
@@ -42,7 +42,6 @@ def mask(
     """Mask, measure the risk before and after, save and show."""
     check_output_folder(out, overwrite=overwrite)
     check_choice(model, "--model", ANALYSES)
-    check_count(n_synthetic, "--n-synthetic")
     source = read_table(data, read=read)
     frame, kinds = source.frame, {} if types is None else read_types(types)
     said = {name: _KINDS.get(of["kind"], "continuous")

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import check_once, fit_options
-from pyhybrid.core.checks import check_choice, check_count, check_output_folder, number_of
+from pyhybrid.core.checks import check_choice, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 from pyhybrid.running.files import check_new_file, write_files
@@ -48,9 +48,6 @@ def study_run(
     from pyhybrid.studies import STUDIES, run_study
 
     study = STUDIES[check_choice(name.upper(), "the study", STUDIES)]
-    if replicates is not None:
-        check_count(replicates, "--replicates")
-    check_count(workers, "--workers")
     with progress_bars() as progress:
         result = run_study(
             study, out=out, size=size, replicates=replicates, seed=seed, engine=engine, data=data,

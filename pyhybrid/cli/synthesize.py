@@ -24,7 +24,7 @@ from pyhybrid.cli.console import note, progress_bars, show
 from pyhybrid.cli.in_parts import release_source, source_of
 from pyhybrid.cli.options import CLIPPED, Named, named, names_of, read_table
 from pyhybrid.cli.released import open_ledger, save_and_show
-from pyhybrid.core.checks import check_count, check_output_folder, check_positive, number_of
+from pyhybrid.core.checks import check_output_folder, check_positive, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identifiers
 from pyhybrid.mechanisms import MODEL_FREE, Calibration, Censored, ClippedScores
@@ -76,14 +76,13 @@ def synthesize(
     request.rows_per_unit = opt.converted(rows, int, "rows of --unit") if mark else None
     if epsilon is not None:
         check_positive(epsilon, "--epsilon")
-    check_count(n_synthetic, "--n-synthetic")
     check_output_folder(out, overwrite=overwrite)
     table = source_of(data)
     if table is not None:
         release_source(request, table)
         return
     format_of(data)
-    names = {opt.mechanism_named(text).name for text in request.mechanism}
+    names = {named(text, opt.MECHANISM_NAMES).name for text in request.mechanism}
     if not request.formula and not request.model and names <= {"noisy_marginals"}:
         _release_table(request)
     elif request.formula and names <= {CLIPPED}:
@@ -445,7 +444,7 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
     ):
         wanted, over = named(text or CLIPPED), formula
         if wanted.name not in MODEL_FREE:
-            over = opt.model_for(model, wanted.name, formula, df)
+            over = opt.model_for(model, formula, df, mechanism=wanted.name)
         elif model is not None:
             raise InvalidInput(f"--mechanism {wanted.name} fits no model: give no --model")
         steps.append(opt.build_mechanism(wanted, over, unit=request.unit, delta=request.delta))
