@@ -27,7 +27,6 @@ COMMANDS = {
 """The module of each command."""
 PARTS = {"ledger": ("create", "show"), "study": ("list", "run", "table")}
 """Subcommands, whose calls in `help.txt` run one after the other."""
-_COUNTS = ("n_synthetic", "replicates", "workers")  # options from 1
 _ROW = re.compile(r"^(\w+): ?(.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 
 
@@ -80,8 +79,7 @@ def _with_help(function: Any, texts: dict[str, str]) -> Any:
         if parameter.kind is parameter.KEYWORD_ONLY:
             flag = f"--{name.replace('_', '-')}"
             names = [] if parameter.annotation == bool | None else [flag]
-            least = 1 if name in _COUNTS else None
-            about = typer.Option(default, *names, help=text, rich_help_panel=panel, min=least)
+            about = typer.Option(default, *names, help=text, rich_help_panel=panel)
         parameters.append(parameter.replace(default=about))
     function.__signature__ = signature.replace(parameters=parameters)
     return function

@@ -9,7 +9,7 @@ from typing import Any
 from pyhybrid.cli import options as opt
 from pyhybrid.cli.console import frame_table, note, progress_bars, show
 from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, model_for, read_table
-from pyhybrid.core.checks import check_output_folder, check_positive
+from pyhybrid.core.checks import check_count, check_output_folder, check_positive
 from pyhybrid.models import Model
 from pyhybrid.privacy.conversions import epsilon_text
 from pyhybrid.running.files import write_folder
@@ -38,6 +38,7 @@ def compare(
 ) -> None:
     """Fit every candidate to one table, and write tables and figures."""
     check_output_folder(out, overwrite=overwrite)
+    check_count(n_synthetic, "--n-synthetic")
     how = opt.fit_options(fit, {"n_draws_released": int})
     df = read_table(data, read=read).frame
     chosen = model_for(model, formula, df)
@@ -113,6 +114,7 @@ def curve(
     grid = [[opt.converted(part, float, name) for part in text.split(",")]
             for name, text in (("--scales", scales), ("--shifts", shifts))]  # fmt: skip
     check_output_folder(out, overwrite=overwrite)
+    check_count(n_synthetic, "--n-synthetic")
     how, df = opt.fit_options(fit), read_table(data, read=read).frame
     chosen = model_for(model, formula, df)
     with progress_bars() as progress:

@@ -13,7 +13,7 @@ from tests.models.test_stan_model import BY_DESIGN
 
 FORMULA = ["--formula", "visits ~ age + region"]
 OWN = "stan:program=own.stan,predict=y_rep,density_above_one=false"
-FAST = ["--fit", "engine=embedded,seed=1,draws=300"]
+FAST = ["--fit", "engine=embedded,seed=1,draws=300,refits=0"]
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pyhybrid as ph
 
 Run = Any
 SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=600, draws=600)
-OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
-CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600"]
+OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS, "refits": 0}
+CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600,refits=0"]
 HISTOGRAM: dict[str, Any] = {"lower": 0, "upper": 40, "n_bins": 8, "epsilon": 1}
 
 

@@ -101,7 +101,9 @@ def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
     model = families.LevelModel(kind="binary", n_levels=2, n_columns=2)
     design, x = np.column_stack([np.ones(12), np.linspace(-1, 2, 12)]), np.arange(12) > 0
     posterior = functools.partial(model.log_posterior, design=design, x=x.astype(int))
-    grid = np.stack(np.meshgrid(np.linspace(-2, 12, 71), np.linspace(-3, 10, 66)), -1).reshape(-1, 2)
+    grid = np.stack(np.meshgrid(np.linspace(-2, 12, 71), np.linspace(-3, 10, 66)), -1).reshape(
+        -1, 2
+    )
     logs = np.array([posterior(place)[0] for place in grid])
     p = np.exp(logs - logs.max())
     p /= p.sum()

@@ -179,10 +179,10 @@ EVERY = {
 
 
 @pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("name", ["_hidden $x_{"])
-def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind, name):
-    png = plots.figure_png(EVERY[kind](name))
-    assert png == plots.figure_png(EVERY[kind](name))
+def test_any_name_is_drawn_and_equal_input_gives_equal_bytes(kind):
+    name = "_hidden $x_{"
+    png, again = (plots.figure_png(EVERY[kind](name), dpi=30) for _ in range(2))
+    assert png == again
     assert b"Software" not in png
     assert b"tEXt" not in png.replace(b"tEXtDescription", b"")  # titles and labels alone
 
