@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -17,16 +17,11 @@ from pyhybrid.measures.combining import (
     combine_partially_synthetic,
 )
 
-FLAT = [
+RULES = [
     combine_partially_synthetic, combine_fully_synthetic, combine_noise_aware,
-    combine_multiple_imputation,
+    combine_multiple_imputation, combine_nested,
 ]  # fmt: skip
-RULES = [*FLAT, combine_nested]
 Rule = Callable[..., Combined]
-
-
-def shape_for(rule: Rule, *tail: int) -> tuple[int, ...]:
-    return (4, 3, *tail) if rule is combine_nested else (4, *tail)
 
 
 def check(result: Combined, **expected: float) -> None:
@@ -68,9 +63,10 @@ def test_interval_from_the_t_table() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_vectors_are_combined_element_by_element(rule: Rule, data: st.DataObject) -> None:
-    shape = shape_for(rule, 3)
+    shape = (4, 3, 3) if rule is combine_nested else (4, 3)
     q = data.draw(hnp.arrays(float, shape, elements=st.integers(-20, 20).map(float)))
     v = data.draw(hnp.arrays(float, shape, elements=st.integers(0, 200).map(float)))
     whole = rule(q, v)

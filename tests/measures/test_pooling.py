@@ -25,11 +25,7 @@ def regressions(m: int, n: int = 80) -> list[Any]:
 def test_statsmodels_results_are_combined_as_their_arrays(rule: str) -> None:
     models = regressions(4)
     pooled = ph.measures.pool(models, rule=rule)
-    combine = {
-        "partially_synthetic": ph.measures.combine_partially_synthetic,
-        "fully_synthetic": ph.measures.combine_fully_synthetic,
-        "multiple_imputation": ph.measures.combine_multiple_imputation,
-    }[rule]
+    combine = getattr(ph.measures, f"combine_{rule}")
     expected = combine([fit.params for fit in models], [fit.bse**2 for fit in models])
     assert pooled.names == ("Intercept", "x")
     assert pooled.rule == rule.replace("_", " ")
