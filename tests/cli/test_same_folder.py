@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from tests.conftest import Run
 
-Run = Any
 SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=600, draws=600)
 OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS, "refits": 0}
 CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600,refits=0"]
