@@ -14,9 +14,8 @@ from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, l
 def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
     for measure, (good, poor) in verdicts.LIMITS.items():
         assert (good > poor) == MEASURES[measure].direction.startswith("larger")
-        assert [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)] == [
-            GOOD, FAIR, FAIR,
-        ]  # fmt: skip
+        words = [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)]
+        assert words == [GOOD, FAIR, FAIR]
         assert Judged(measure, poor + 0.01 * (poor - good)).word == POOR
     said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
     assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
@@ -40,10 +39,9 @@ def test_a_copy_is_good_and_a_shifted_one_poor(m: int) -> None:
     )
     moved = judge_outcome(data, [data + 2] * m)
     assert {each.word for each in moved} == {POOR}
+    found = {each.measure: each.value for each in moved}
     error = data.std() / np.sqrt(len(data))
-    assert {each.measure: each.value for each in moved}["standardised_difference"] == pytest.approx(
-        2 / error
-    )
+    assert found["standardised_difference"] == pytest.approx(2 / error)
 
 
 def test_second_samples_are_poor_by_the_mean_in_few_cases() -> None:

@@ -80,19 +80,13 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
 
 
 def _curve() -> pd.DataFrame:
-    rows = []
-    for name, scale, ecdf in (
-        ("Unweighted", None, 0.01), ("LW", 1.0, 0.04), ("SW", 1.0, 0.03), ("LW", 0.5, 0.05),
-        ("SW", 0.5, 0.09),
-    ):  # fmt: skip
-        measures = dict.fromkeys(("avg_ecdf", "error_mean", "error_median", "error_q15"), 0.1)
-        own = {"max_ecdf": ecdf, **measures, "error_q90": 12_345.6}
-        rows.append(
-            {"mechanism": name, "scale": scale, "shift": None if scale is None else 0.0,
-             "epsilon": 4 * (scale or 3.0), "bound_ratio": 1.0, **own,
-             **{f"{key}_se": value / 10 for key, value in own.items()}}
-        )  # fmt: skip
-    return pd.DataFrame(rows)
+    own = {"max_ecdf": 0.04, "avg_ecdf": 0.1, "error_mean": 0.1, "error_q90": 12_345.6}
+    errors = {f"{key}_se": value / 10 for key, value in own.items()}
+    points = pd.DataFrame({
+        "mechanism": ["Unweighted", "LW", "SW", "LW", "SW"], "scale": [None, 1, 1, 0.5, 0.5],
+        "shift": [None, 0, 0, 0, 0], "epsilon": [12.0, 4, 4, 2, 2],
+    })  # fmt: skip
+    return points.assign(**own, **errors)
 
 
 def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
