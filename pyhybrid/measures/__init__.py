@@ -7,8 +7,6 @@ functions of the data.
 
 import lazy_loader
 
-from pyhybrid.measures.estimates import (
-    estimates as estimates,
-)  # eager, before its module has the name
+from pyhybrid.measures.estimates import estimates as estimates
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -53,10 +53,6 @@ def test_by_hand_nested() -> None:
     pooled = ph.measures.pool(pairs, rule="nested")
     assert pooled.variance == pytest.approx([6.75])
     assert pooled.df == pytest.approx([1 / (1 + 0.25 / (2 * 6.75**2))])
-    # Both nest means 2: B = 0, T = -b/r + v = -8/2 + .5 < 0, replaced by v.
-    wide = ph.measures.pool([[(0.0, 0.5), (4.0, 0.5)]] * 2, rule="nested")
-    assert wide.adjusted.all()
-    assert wide.variance == pytest.approx([0.5])
 
 
 def test_without_error_there_is_a_p_value() -> None:
