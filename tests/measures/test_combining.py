@@ -26,7 +26,7 @@ def test_noise_aware() -> None:
     q, v = [[1, 2, 3], [1, 2, 3], [1, 1, 1]], [[0.25, 0.35, 0.3], [0.5, 0.7, 0.6], [0, 0, 0]]
     result = combine_noise_aware(np.transpose(q), np.transpose(v))
     check(result, estimate=[2, 2, 1], between=[1, 1, 0], within=[0.3, 0.6, 0],
-          variance=[4 / 3 - 0.3, 0.8, 0], df=[2 * 0.775**2, 2 * 0.625**2, 1])  # fmt: skip
+          variance=[4 / 3 - 0.3, 0.8, 0], df=[2 * 0.775**2, 2 * 0.625**2, 2])  # fmt: skip
     assert result.adjusted.tolist() == [False, True, False]
 
 
