@@ -124,6 +124,7 @@ def demo(
         check_output_folder(folder, overwrite=overwrite)
     from statsmodels.datasets import randhie
 
+    from pyhybrid.cli.app import help_texts
     from pyhybrid.cli.released import show_release
     from pyhybrid.fitting.session import open_session
     from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
@@ -131,13 +132,8 @@ def demo(
 
     visits: pd.DataFrame = randhie.load_pandas().data
     model = NegativeBinomial("mdvis ~ 1")
-    show(
-        f"RAND Health Insurance Experiment: {len(visits):,} person-years; 'mdvis', the number of "
-        "outpatient visits, is sensitive, and a negative binomial model synthesizes it.",
-        "5,908 persons are in it for up to 5 years each, and no column identifies them: the unit "
-        "of privacy is a person-year, and a person with k of them has k times the epsilon. With "
-        "a column of persons, unit= (--unit) protects all rows of a person.\n",
-    )
+    said = help_texts("demo")
+    show(said["data"].format(n=len(visits)), said["persons"], "")
     papers = LipschitzWeighted(model, accounting="lipschitz")
     with progress_bars() as progress:
         session = open_session(model.bind(visits), progress=progress, **how)
@@ -154,8 +150,4 @@ def demo(
     strict = ClippedScores(model, epsilon=1.0).release(visits, n_synthetic=3)
     strict.save(out, overwrite=overwrite)
     show_release(visits, strict, out)
-    show(
-        "\nThe strict epsilon holds for every database; the papers' for this one, as the largest "
-        "over posterior draws. Give away one of the two: both together cost the sum.",
-        "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released",
-    )
+    show("", said["both"], "", said["own"])

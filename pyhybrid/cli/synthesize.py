@@ -115,9 +115,10 @@ class Request(SimpleNamespace):
             columns.append(texts if len(texts) == n else [texts[0] if texts else None] * n)
         return [*zip(*columns, strict=True)]
 
-    def decided(self, df: pd.DataFrame) -> Decisions:
+    def decided(self, columns: Iterable[Any]) -> Decisions:
         """Decisions on columns, by their names."""
-        return Decisions.of(*(names_of(names, df) for names in (self.drop, self.keep, self.id)))
+        given = (self.drop, self.keep, self.id)
+        return Decisions.of(*(names_of(names, columns) for names in given))
 
     def read_reference(self) -> SourceTable | None:
         """The reference, of which it must be said that it holds no released record."""

@@ -244,4 +244,4 @@ class SequentialModel:
         model = self.models[k]
         if model is None:
             return np.asarray(-0.5 * (x - eta[:, 0]) ** 2 / theta[-1])
-        return model.log_probability(eta, model.cuts(theta), x)
+        return model.log_probabilities(eta, model.cuts(theta), x)

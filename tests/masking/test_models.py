@@ -88,7 +88,7 @@ def test_gradients_and_probabilities(model: families.LevelModel) -> None:
     eta, cuts = design @ model.coefficients(theta), model.cuts(theta)
     logs = model.log_probabilities(eta, cuts)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
-    np.testing.assert_allclose(model.log_probability(eta, cuts, x), logs[np.arange(40), x])
+    np.testing.assert_allclose(model.log_probabilities(eta, cuts, x), logs[np.arange(40), x])
 
 
 def _normal_near(model: families.LevelModel, design: Any, x: Any) -> families.NormalAtMode:
