@@ -61,7 +61,8 @@ def test_the_report_holds_what_was_measured(data: pd.DataFrame) -> None:
 @pytest.fixture
 def csv(data: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "data.csv"
-    data.assign(code=[f"{i:04d}" for i in range(len(data))]).round(3).to_csv(path, index=False)
+    few = data[:200].assign(code=[f"{i:04d}" for i in range(200)])
+    few.round(3).to_csv(path, index=False)
     return path
 
 
