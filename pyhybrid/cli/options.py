@@ -16,13 +16,7 @@ from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms import (
-    MECHANISMS,
-    MODEL_FREE,
-    Censored,
-    ClippedScores,
-    NoisyMarginals,
-)
+from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores, NoisyMarginals
 from pyhybrid.models import MODELS, Model, StanModel
 from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of

@@ -75,8 +75,6 @@ class MatchingRisk:
         unique matches (c = 1) that are another's row, 0 for a set without; in [0, 1].
     n_unique_matches, n_no_match : float
         Targets with c = 1, and with c = 0.
-    by_set : mapping of str to ndarray, shape (m,)
-        The last five by set.
     n_targets, n_sets : int
         n and m.
     """
@@ -89,7 +87,6 @@ class MatchingRisk:
     false_match_rate: float | None = None
     n_unique_matches: float
     n_no_match: float
-    by_set: dict[str, FloatArray] = field(repr=False)
     n_targets: int
     n_sets: int
 
@@ -246,29 +243,24 @@ def matching_risk(
     c = np.array([match_counts(x, z, radii) for z in keys_of_sets])
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
-    by_set = {
-        "n_unique_matches": single.sum(axis=1).astype(float),
-        "n_no_match": none.sum(axis=1).astype(float),
-    }
+    unique = single.sum(axis=1)
+    of_sets: dict[str, Any] = {"n_unique_matches": unique, "n_no_match": none.sum(axis=1)}
     correct = None
     if _correspond(real, synthetic, rows_correspond):
         true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in keys_of_sets])
         correct = chance * true
-        by_set |= {
+        of_sets |= {
             "expected_match_risk": correct.sum(axis=1),
             "true_match_rate": (single & true).mean(axis=1),
-            "false_match_rate": (single & ~true).sum(axis=1)
-            / np.maximum(by_set["n_unique_matches"], 1),
+            "false_match_rate": (single & ~true).sum(axis=1) / np.maximum(unique, 1),
         }
-    means: dict[str, Any] = {name: float(values.mean()) for name, values in by_set.items()}
     return MatchingRisk(
         by_record=chance.mean(axis=0),
         correct_by_record=None if correct is None else correct.mean(axis=0),
         n_matches=c.mean(axis=0),
-        **means,
-        by_set=by_set,
         n_targets=c.shape[1],
         n_sets=c.shape[0],
+        **{name: float(values.mean()) for name, values in of_sets.items()},
     )
 
 

@@ -243,13 +243,7 @@ def model_utility(
 
 
 def _fit(
-    table: pd.DataFrame,
-    formula: str,
-    model: str,
-    name: str,
-    weights: FloatArray,
-    *,
-    weighing: bool,
+    table: pd.DataFrame, formula: str, model: str, name: str, weights: FloatArray, *, weighing: bool
 ) -> Any:
     """Fit of a model of statsmodels to one table, under its survey weights (n,) if it has some;
     `weighing` if any table of a comparison has."""

@@ -266,11 +266,7 @@ def propensity_utility(
 
 
 def _by_logistic(
-    stacked: pd.DataFrame,
-    label: BoolArray,
-    null: str,
-    interactions: bool,
-    weight: FloatArray,
+    stacked: pd.DataFrame, label: BoolArray, null: str, interactions: bool, weight: FloatArray
 ) -> tuple[FloatArray, Null]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
