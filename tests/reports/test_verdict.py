@@ -44,16 +44,16 @@ def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataF
     good = _verdict(replace(release, synthetic=[data, data]), data)
     assert good.bullets == ["The checks of this page found nothing wrong."]
     assert good.paragraphs[1][2] == "Good: visits, stays."
-    wreck = data.assign(stays=data["stays"] + 4)
-    bad = _verdict(replace(release, synthetic=[wreck, wreck]), data)
-    assert len(bad.bullets) == 1
-    assert bad.bullets[0].startswith("stays is POOR: error of the mean 2")
-    assert bad.bullets[0].count("(beyond ") == 4
-    table = judged_table(judged_columns(replace(release, synthetic=[wreck, wreck]), data))
+    wreck = replace(release, synthetic=[data.assign(stays=data["stays"] + 4)] * 2)
+    bad = _verdict(wreck, data)
+    (said,) = bad.bullets
+    assert said.startswith("stays is POOR: error of the mean 2")
+    assert said.count("(beyond ") == 4
+    table = judged_table(judged_columns(wreck, data))
     assert "Max-ECDF (good to 0.05, POOR beyond 0.1)" in table.header
     cells = {str(row[0]): row[1:] for row in table.rows}
-    assert {c.word for c in cells["stays"] if isinstance(c, Marked)} == {"POOR"}
-    assert {c.word for c in cells["visits"] if isinstance(c, Marked)} == {"good"}
+    for name, word in (("stays", "POOR"), ("visits", "good")):
+        assert {cell.word for cell in cells[name] if isinstance(cell, Marked)} == {word}
     page = render_page("x", [replace(bad, tables=[table])], confidential=True)
     assert '<span class="word poor">POOR</span>' in page
     assert "prefers-color-scheme: dark" in page
@@ -68,9 +68,8 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     check_page(page)
     top, _, below = page.partition("<details>")
     assert "survey.csv: 400 records, 4 columns" in top
-    assert re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top) == [
-        ("stays", "poor"), ("visits", "good")
-    ]  # fmt: skip
+    chips = re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top)
+    assert chips == [("stays", "poor"), ("visits", "good")]
     assert "stays is POOR: error of the mean" in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
