@@ -124,18 +124,6 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
     assert err.count("\n") == 1
 
 
-@pytest.mark.long
-def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("demo", "--fit", "engine=embedded,seed=2")
-    assert (code, err) == (0, "")
-    for part in ("This is strict", "This is local", "20,190", "2 Delta", "epsilon = 1 at delta"):
-        assert part in out
-    strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
-    assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
-    assert local.charge.kind == "asymptotic local"
-    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [20190] * 6
-
-
 def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyhybrid.core.errors import SamplingError
     from pyhybrid.engines import EngineStatus

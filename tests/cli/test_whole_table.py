@@ -53,8 +53,8 @@ def test_a_draft_of_types_is_confirmed_and_the_table_released(run: Run, csv: Pat
     assert schema["additionalProperties"]["oneOf"]
     assert [shown, *types] == ["", "age", "sex", "voted", "region", "visits"]
     assert types["sex"]["levels"] == ["f", "m"]
-    assert all(own["note"] == "from the data: confirm or change" for own in types.values())
-    assert not any(own["confirmed"] for own in types.values())
+    found = {(own["note"], own["confirmed"]) for own in types.values()}
+    assert found == {("from the data: confirm or change", False)}
     assert DRAFT.stat().st_mode & 0o077 == 0, "of the confidential data: for the owner alone"
     command = [*ASKED, *again(error)]
     assert command[-2:] == ["--drop", "person,name,const"]
@@ -83,12 +83,12 @@ def test_text_among_numbers_and_many_dates_are_refused_and_years_have_both_ends(
     """Seen: levels of numbers took 16 minutes, dates were levels in no order, years began at 0."""
     table = pd.read_csv(csv, dtype=str)
     days = np.datetime64("2015-01-01") + np.arange(300) // 6
-    own = {"year": np.arange(300) % 27 + 1988, "day": days, "visits": table["visits"]}
-    own |= {"school": np.arange(300) % 15 + 0.5, "share": np.arange(300) % 16 / 4}
-    own["visits"][[4, 7, 9, 11]] = "secret"
-    until = np.datetime64("2014-03-01") + np.arange(300) // 2
-    unclear = [f"{1 + k % 9:02d}/{1 + k // 9 % 9:02d}/2014" for k in range(300)]
-    table.assign(**own, until=until, unclear=unclear).to_csv(csv)
+    k = np.arange(300)
+    own = {"year": k % 27 + 1988, "day": days, "school": k % 15 + 0.5, "share": k % 16 / 4}
+    own["until"] = np.datetime64("2014-03-01") + k // 2
+    own["unclear"] = [f"{1 + i % 9:02d}/{1 + i // 9 % 9:02d}/2014" for i in k]
+    table.loc[[4, 7, 9, 11], "visits"] = "secret"
+    table.assign(**own).to_csv(csv)
     code, shown, error = run("describe", str(csv))
     assert code == 0
     assert "column 'visits': it holds numbers, but text in row 4, 7, 9 and 1 more" in error
@@ -194,8 +194,8 @@ def test_one_cell_changes_how_no_other_is_read(
     moved 990 of 2,000, or decided between a release and a refusal. The control: undeclared, they
     are read so."""
     sex, found, read = np.random.default_rng(1).choice(["f", "m"], 600), [], []
-    types = {"code": {"kind": "Nominal", "levels": levels, "missing": True},
-             "sex": {"kind": "Nominal", "levels": ["f", "m"]}}  # fmt: skip
+    types = {"code": {"levels": levels, "missing": True}, "sex": {"levels": ["f", "m"]}}
+    types = {name: {"kind": "Nominal", **of} for name, of in types.items()}
     (tmp_path / "t.json").write_text(json.dumps(types))
     other = pd.DataFrame({"code": (levels * 600)[:600], "sex": sex[::-1]})
     other.to_csv(tmp_path / "r.csv", index=False)
@@ -215,8 +215,7 @@ def test_one_cell_changes_how_no_other_is_read(
 
 def test_nothing_is_said_of_a_cell_of_a_declared_column(run: Run, tmp_path: Path) -> None:
     """The control: without a declaration the owner is told of its row."""
-    codes = [str(code % 3) for code in range(300)]
-    kind = {"kind": "Nominal", "levels": ["0", "1", "2", "x"]}
+    codes, kind = [str(k % 3) for k in range(300)], {"kind": "Nominal", "levels": [*"012x"]}
     (tmp_path / "t.json").write_text(json.dumps({"code": kind}))
     command = ["synthesize", "a.csv", "--epsilon", "50", "--out", "o", "--overwrite"]
     said = []
@@ -279,8 +278,7 @@ def test_a_table_is_described(run: Run, csv: Path) -> None:
     code, shown, error = run("describe", str(csv))
     assert (code, error) == (0, "")
     lines = {line.split()[0]: line for line in shown.splitlines() if line.strip()}
-    assert "Nominal" in lines["sex"]
-    assert "f, m" in lines["sex"]
+    assert re.search("Nominal .*f, m", lines["sex"])
     assert "identifier" in shown
     assert "constant" in lines["const"]
     table = pd.DataFrame({"row": np.arange(100) + 7, "code": [f"x{k}" for k in range(100)]})
@@ -328,24 +326,21 @@ def test_a_column_may_have_the_name_of_a_schema(run: Run, csv: Path) -> None:
 
 def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
     pytest.importorskip("ibis")
-    folder = csv.parent / "parts"
-    folder.mkdir()
+    Path("parts").mkdir()
     table = pd.read_csv(csv).assign(zip=[f"{k % 40:05d}" for k in range(300)])
     for part in (0, 1):
-        table[part::2].to_csv(folder / f"{part}.csv", index=False)
-    code, shown, error = run("describe", str(folder))
+        table[part::2].to_csv(f"parts/{part}.csv", index=False)
+    code, shown, error = run("describe", "parts")
     assert (code, error) == (0, "")
-    assert "300 rows, 300 of them looked at" in shown
-    assert re.search(r"age +Counts", shown)
-    assert "00001" in shown
+    for said in ("300 rows, 300 of them looked at", "age +Counts", "00001"):
+        assert re.search(said, shown)
 
 
 @pytest.mark.filterwarnings("ignore:.*records are too few")
 def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
-    table = pd.DataFrame({"group": ["=1+1", "b"] * 150, "change": [-1.5, 2.5] * 150})
-    table.to_csv(csv, index=False)
-    levels = {"kind": "Nominal", "levels": ["=1+1", "b"]}
-    types = {"group": levels, "change": {"kind": "Nominal", "levels": [-1.5, 2.5]}}
+    levels = {"group": ["=1+1", "b"], "change": [-1.5, 2.5]}
+    pd.DataFrame({name: two * 150 for name, two in levels.items()}).to_csv(csv, index=False)
+    types = {name: {"kind": "Nominal", "levels": two} for name, two in levels.items()}
     (csv.parent / "t.json").write_text(json.dumps(types))
     asked = [*ASKED, "--types", "t.json"]
     assert "group: cells begin with = + - or @" in run(*asked)[2]
