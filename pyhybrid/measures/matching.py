@@ -246,7 +246,14 @@ def matching_risk(
     unique = single.sum(axis=1)
     of_sets: dict[str, Any] = {"n_unique_matches": unique, "n_no_match": none.sum(axis=1)}
     correct = None
-    if _correspond(real, synthetic, rows_correspond):
+    if rows_correspond is None:
+        rows_correspond = all(keeps_rows(real, table) for table in synthetic_sets(synthetic))
+    lengths = [len(table) for table in tables.synthetic]
+    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
+        raise InvalidInput(
+            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
+        )
+    if rows_correspond:
         true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in keys_of_sets])
         correct = chance * true
         of_sets |= {
@@ -322,18 +329,6 @@ def _boxes(
     radius = np.zeros(x.shape)  # what is missing matches what is missing
     radius[:, : len(reach)] = np.column_stack([*reach.values()])
     return x, radius
-
-
-def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
-    sets = synthetic_sets(synthetic)
-    if rows_correspond is None:
-        return all(keeps_rows(real, table) for table in sets)
-    lengths = [len(table) for table in sets]
-    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
-        raise InvalidInput(
-            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
-        )
-    return bool(rows_correspond)
 
 
 def _radii(
