@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
@@ -14,9 +13,6 @@ from pyhybrid.core.checks import check_choice, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 from pyhybrid.running.files import check_new_file, write_files
-
-if TYPE_CHECKING:
-    from pyhybrid.studies import StudyResult
 
 
 def study_list() -> None:
@@ -46,6 +42,7 @@ def study_run(
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.studies import STUDIES, run_study
+    from pyhybrid.studies.runner import reproduce
 
     study = STUDIES[check_choice(name.upper(), "the study", STUDIES)]
     with progress_bars() as progress:
@@ -53,10 +50,14 @@ def study_run(
             study, out=out, size=size, replicates=replicates, seed=seed, engine=engine, data=data,
             workers=workers, progress=progress,
         )  # fmt: skip
-    _show(result)
+    show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
+    lines = reproduce(study, result.summary).drop(columns="study")
+    if len(lines):
+        header = {"verdict": "", "why": "note"}
+        show(frame_table("Beside the published numbers", lines.rename(columns=header)))
     if result.failed:
-        lines = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
-        show(f"\n{number_of(len(lines), 'database')} failed; run again to try them anew:", *lines)
+        why = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
+        show(f"\n{number_of(len(why), 'database')} failed; run again to try them anew:", *why)
         return 1
     return 0
 
@@ -79,18 +80,6 @@ def study_table(
         files[csv] = pd.concat(summaries, names=["study"]).droplevel(1).to_csv()
     write_files(files, private=False, overwrite=overwrite)
     show(f"{out}: studies {', '.join(names)}")
-
-
-def _show(result: StudyResult) -> None:
-    from pyhybrid.studies import STUDIES
-    from pyhybrid.studies.runner import reproduce
-
-    study = STUDIES[result.study]
-    show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
-    lines = reproduce(study, result.summary).drop(columns="study")
-    if len(lines):
-        header = {"verdict": "", "why": "note"}
-        show(frame_table("Beside the published numbers", lines.rename(columns=header)))
 
 
 def notebook(

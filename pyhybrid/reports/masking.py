@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import number_of
-from pyhybrid.masking import MaskedRelease, RiskSubgroups, risk_subgroups
+from pyhybrid.masking import MaskedRelease, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
@@ -58,7 +58,13 @@ def mask_sections(
     sections = [_verdict(release, before, after, utility)]
     if utility is not None:
         sections.append(model_section(utility, "An analysis on data and sets"))
-    sections += [_risk(before, after), _subgroups(groups), _keys(release)]
+    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
+    reach = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
+    drawn, table = figures.plot_subgroups(groups), page.frame_table(groups.table[columns])
+    of_groups = page.section(
+        "mask, subgroups", figures=[drawn], tables=[table], groups=groups, radius=reach
+    )
+    sections += [_risk(before, after), of_groups, _keys(release)]
     if release.diagnostics is not None:
         sections.append(convergence_section(release.diagnostics, of="the association model"))
     method = release.statement.method
@@ -96,15 +102,6 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> page.Section:
     table = page.Table(header=["", "data", "synthetic", "meaning"], rows=rows)
     figure = figures.plot_matching_risk(by_record)
     return page.section("mask, risk", figures=[figure], tables=[table], after=after)
-
-
-def _subgroups(groups: RiskSubgroups) -> page.Section:
-    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
-    radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    return page.section(
-        "mask, subgroups", figures=[figures.plot_subgroups(groups)],
-        tables=[page.frame_table(groups.table[columns])], groups=groups, radius=radius,
-    )  # fmt: skip
 
 
 def _keys(release: MaskedRelease) -> page.Section:
