@@ -241,25 +241,21 @@ def verdict_section(
     """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
     censored, diagnostics = release.confidential.censored, release.diagnostics
+    told, origin = {}, release.origin
+    if origin is not None:  # published columns that give synthesized ones, and how
+        gone = [*release.decisions.drop, *release.decisions.ids]
+        data = origin.data.drop(columns=gone, errors="ignore")
+        alone = exposed_columns(data.drop(columns=[*release.synthesized], errors="ignore"), ())
+        found = exposed_columns(data, release.synthesized)
+        told = {name: why for name, why in found.items() if name not in alone}
     return in_short(
         "verdict", judged, lost,
         charge=release.charge, strict=release.charge.kind == STRICT,
         converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
-        drifted=[] if release.origin is None else release.origin.drifted,
-        told=_told(release),
+        drifted=[] if origin is None else origin.drifted,
+        told=[f"{name}: {why}" for name, why in told.items()],
     )  # fmt: skip
-
-
-def _told(release: Release) -> list[str]:
-    """Published columns from which synthesized ones can be computed, and how."""
-    if release.origin is None:
-        return []
-    gone = [*release.decisions.drop, *release.decisions.ids]
-    data = release.origin.data.drop(columns=gone, errors="ignore")
-    alone = exposed_columns(data.drop(columns=[*release.synthesized], errors="ignore"), ())
-    found = exposed_columns(data, release.synthesized)
-    return [f"{name}: {why}" for name, why in found.items() if name not in alone]
 
 
 def utility_verdict(summary: UtilitySummary) -> Section:
