@@ -178,19 +178,16 @@ def test_one_continuous_key_has_the_closed_form() -> None:
     evidence = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 2 / 0.9))}
     drawn = model.synthesize(state, evidence, np.random.default_rng(1), sweeps=3)["x"]
     z = read_column(frame["z"], what="predictor").values
-    exact = masked_normal(0.3 + 0.8 * z, np.full(z.size, 0.6), w, 0.9)
-    for pattern in range(4):
-        own = drawn[pattern::4]
-        mean, variance = exact.mean[pattern], exact.variance[pattern]
-        within(own.mean(), mean, np.sqrt(variance), EACH)
-        within(own.var(), variance, np.sqrt(2) * variance, EACH)
+    mean, variance = 0.3 + 0.8 * z, np.full(z.size, 0.6)
+    exact = masked_normal(mean, variance, w, 0.9)
     off = model.synthesize(state, {}, np.random.default_rng(1), sweeps=3)["x"]
     weak = {"x": Evidence(center=w.mean(axis=1), precision=np.full(len(w), 1e-12))}
     nearly = model.synthesize(state, weak, np.random.default_rng(1), sweeps=3)["x"]
     np.testing.assert_allclose(nearly, off, atol=1e-9)  # towards infinity: mask off
-    for pattern in range(4):
-        within(off[pattern::4].mean(), 0.3 + 0.8 * z[pattern], np.sqrt(0.6), EACH)
-        within(off[pattern::4].var(), 0.6, np.sqrt(2) * 0.6, EACH)
+    for values, m, v in ((drawn, exact.mean, exact.variance), (off, mean, variance)):
+        by_pattern = values.reshape(EACH, 4)
+        within(by_pattern.mean(axis=0), m[:4], np.sqrt(v[:4]), EACH)
+        within(by_pattern.var(axis=0), v[:4], np.sqrt(2) * v[:4], EACH)
 
 
 @pytest.mark.parametrize("order", [["c", "b", "x"], ["x", "c", "b"]], ids="-".join)

@@ -20,19 +20,9 @@ MASKS: dict[str, Any] = {
 }
 
 
-def sample(seed: int, n: int) -> pd.DataFrame:
-    return masked_database(np.random.default_rng([seed, n]), n)
-
-
-def imputation(**changes: Any) -> ph.masking.MaskedImputation:
-    given = {"keys": KEYS, "masks": MASKS, "n_synthetic": 3, "settings": SHORT_CHAINS,
-             "on_not_converged": "warn"}  # fmt: skip
-    return ph.masking.MaskedImputation(**(given | changes))
-
-
 @pytest.fixture(scope="module")
 def data() -> pd.DataFrame:
-    return sample(1, 400)
+    return masked_database(np.random.default_rng([1, 400]), 400)
 
 
 def test_pictures_show_their_numbers(data: pd.DataFrame) -> None:
@@ -44,7 +34,8 @@ def test_pictures_show_their_numbers(data: pd.DataFrame) -> None:
 
 
 def test_the_report_holds_what_was_measured(data: pd.DataFrame) -> None:
-    release = imputation().release(data, seed=2)
+    how: Any = {"n_synthetic": 3, "settings": SHORT_CHAINS, "on_not_converged": "warn"}
+    release = ph.masking.MaskedImputation(keys=KEYS, masks=MASKS, **how).release(data, seed=2)
     after = release_risk(release, data, keys=KEYS, radius=RADIUS)
     utility = masked_utility(release, data, FORMULA, model="probit")
     page = mask_report(release, mask_sections(release, radius=RADIUS, utility=utility))
