@@ -91,12 +91,6 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
     }
 
 
-EPSILON = (
-    "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
-    "nats. LW: Lipschitz weights; SW: one weight for all records."
-)
-
-
 def curve(
     data: Path,
     *,
@@ -122,6 +116,7 @@ def curve(
             chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic,
             progress=progress, **how,
         )  # fmt: skip
+    from pyhybrid.cli.app import help_texts
     from pyhybrid.reports.figures import MEASURES, figure_png, plot_curve
 
     contents: dict[str, str | bytes] = {
@@ -133,7 +128,7 @@ def curve(
     title = f"{result.outcome}: risk and utility (confidential)"
     write_folder(out, contents, overwrite=overwrite)
     kept = _KEEP.format(out, ", ".join(contents), curves.NOT_COVERED)
-    show(frame_table(title, shown, caption=EPSILON), kept)
+    show(frame_table(title, shown, caption=help_texts("curve")["epsilon"]), kept)
     unconverged = int((~result.table["converged"]).sum())
     if unconverged:
         note(f"{unconverged} fits have NOT CONVERGED: their epsilons may be too small")

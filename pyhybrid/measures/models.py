@@ -154,11 +154,6 @@ class ModelUtility:
         """Mean interval overlap of the terms."""
         return float(self.table["interval_overlap"].mean())
 
-    @property
-    def mean_difference(self) -> float:
-        """Mean standardized difference of the terms."""
-        return float(self.table["standardised_difference"].mean())
-
 
 def model_utility(
     real: Any,
