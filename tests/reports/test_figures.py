@@ -31,16 +31,13 @@ def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_overall_bound_is_marked_at_its_value_over_its_own_violin():
+def test_overall_bound_is_marked_over_its_own_violin_and_infinite_ones_are_counted():
     (ax,) = plots.plot_bounds({"U": BOUNDS, "LW": BOUNDS / 2}, overall={"LW": 6.25}).axes
     (line,) = labeled(ax, "overall bound Δ")
     np.testing.assert_array_equal(line.get_ydata(), [6.25, 6.25])
     assert 0.5 < line.get_xdata()[0] < 1 < line.get_xdata()[1]  # LW stands at 1, U at 0
     assert texts(ax) == ["6.25"]
     assert "nats" in ax.get_ylabel()
-
-
-def test_infinite_bounds_are_counted_not_drawn():
     (ax,) = plots.plot_bounds({"U": [1.0, 2.0, np.inf, np.inf]}).axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["U\n(2 not finite)"]
     assert ax.get_ylim()[1] < 3

@@ -11,7 +11,7 @@ from pyhybrid.reports.masking import _in_order
 from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, limits_text
 
 
-def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
+def test_limits_are_of_known_measures_and_point_the_right_way_and_others_have_no_word() -> None:
     for measure, (good, poor) in verdicts.LIMITS.items():
         assert (good > poor) == MEASURES[measure].direction.startswith("larger")
         words = [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)]
@@ -20,9 +20,6 @@ def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
     said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
     assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
     assert limits_text([]) == ""
-
-
-def test_what_has_no_limits_has_no_word() -> None:
     assert Judged("matching_risk", 1.0).word == ""
     assert Judged("pmse_ratio, cart", np.nan).word == ""
     assert Judged("pmse_ratio, cart", 11.0).word == POOR
@@ -55,8 +52,8 @@ def test_second_samples_are_poor_by_the_mean_in_few_cases() -> None:
 
 
 def test_columns_of_levels_are_judged_by_their_shares() -> None:
-    data = pd.Series(["a"] * 50 + ["b"] * 50)
-    (found,) = judge_outcome(data, [pd.Series(["a"] * 80 + ["b"] * 20)])
+    data, other = (pd.Series(["a"] * k + ["b"] * (100 - k)) for k in (50, 80))
+    (found,) = judge_outcome(data, [other])
     assert (found.measure, found.value, found.word) == ("total_variation", pytest.approx(0.3), POOR)
     many = pd.Series([f"level {k}" for k in range(100)])  # seen: 30 of them counted
     assert judge_outcome(many, [many.str.replace("level", "other")])[0].value == pytest.approx(1)

@@ -79,18 +79,14 @@ def test_risk_names_targets_that_are_found_for_certain(data: pd.DataFrame) -> No
     check_page(risk_report(same))
 
 
-def _curve() -> pd.DataFrame:
+def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
     own = {"max_ecdf": 0.04, "avg_ecdf": 0.1, "error_mean": 0.1, "error_q90": 12_345.6}
     errors = {f"{key}_se": value / 10 for key, value in own.items()}
     points = pd.DataFrame({
         "mechanism": ["Unweighted", "LW", "SW", "LW", "SW"], "scale": [None, 1, 1, 0.5, 0.5],
         "shift": [None, 0, 0, 0, 0], "epsilon": [12.0, 4, 4, 2, 2],
     })  # fmt: skip
-    return points.assign(**own, **errors)
-
-
-def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
-    ax = plot_curve(_curve()).axes[3]  # error of the 90th percentile
+    ax = plot_curve(points.assign(**own, **errors)).axes[3]  # error of the 90th percentile
     bars = [segment for c in ax.collections for segment in c.get_segments()]
     ends = {round(float(end), 3) for segment in bars for end in segment[:, 1]}
     half = 1.959963984540054 * 1_234.56
