@@ -90,7 +90,7 @@ SLOWEST = (
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
     "fitting/test_exact.py", "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
-    "tests/test_distribution.py", "parity/test_synthesize.py", "cli/test_own_program.py",
+    "tests/test_distribution.py", "parity/test_synthesize.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
     "mechanisms/test_accounting.py", "mechanisms/test_reference_records.py",
     "security/test_load.py",
@@ -126,7 +126,6 @@ EVERY_FOURTH = frozenset((
     "::test_a_neighbor_changes_the_sums_alone_and_by_the_sensitivity",
     "tests/mechanisms/test_noisy_marginals.py"
     "::test_no_record_moves_all_tables_by_more_than_the_price",
-    "tests/measures/test_combining.py::test_vectors_are_combined_element_by_element",
     "tests/measures/test_tables.py::test_null_of_partial_synthesis_is_paired",
     "tests/models/test_coefficients.py::test_the_target_is_the_documented_posterior",
     "tests/models/test_contract.py::test_log_likelihood_of_numpy_stan_and_scipy",

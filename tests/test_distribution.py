@@ -136,10 +136,11 @@ def test_only_the_installed_package_is_found(python: Path, tmp_path: Path) -> No
 def test_the_demo_runs_from_the_wheel(python: Path, tmp_path: Path) -> None:
     command = python.with_name("pyhybrid")
     done = _run(command, "demo", "--out", "demo", "--fit", "engine=embedded", cwd=tmp_path)
-    assert "epsilon" in done.stdout
-    for folder in ("demo", "demo-local"):
+    said = ("This is strict", "This is local", "20,190", "2 Delta", "epsilon = 1 at delta")
+    assert [part for part in said if part not in done.stdout] == []
+    for folder, kind in (("demo", "strict"), ("demo-local", "asymptotic local")):
         charge = json.loads((tmp_path / folder / "public" / "charge.json").read_text())
-        assert charge["epsilon"] > 0
+        assert (charge["kind"], charge["epsilon"] == 1) == (kind, kind == "strict")
         assert (tmp_path / folder / "confidential" / "report.html").stat().st_size > 10_000
         assert len(list((tmp_path / folder / "public").glob("synthetic_*"))) == 3
 

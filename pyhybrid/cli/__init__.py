@@ -14,7 +14,7 @@ __all__ = []
 
 def main() -> None:
     """Entry point of the `pyhybrid` command."""
-    from pyhybrid.core.errors import PyhybridError
+    from pyhybrid.core.errors import PyhybridError, SamplingError
 
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
@@ -26,7 +26,11 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     except PyhybridError as error:
-        print(f"pyhybrid: {_one_line(error)}", file=sys.stderr)
+        said = str(
+            error
+        )  # one line; only a compiler's keeps its lines, with the caret in its place
+        said = said if isinstance(error, SamplingError) else " ".join(said.split())
+        print(f"pyhybrid: {said}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         print("pyhybrid: interrupted; nothing was left half written", file=sys.stderr)
@@ -35,14 +39,6 @@ def main() -> None:
         sys.stderr.close()
         code = 1
     sys.exit(code)
-
-
-def _one_line(error: Exception) -> str:
-    """Messages are one line; only a compiler's keeps its lines, with the caret in its place."""
-    from pyhybrid.core.errors import SamplingError
-
-    text = str(error)
-    return text if isinstance(error, SamplingError) else " ".join(text.split())
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

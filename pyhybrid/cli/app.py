@@ -40,26 +40,18 @@ def help_texts(name: str) -> dict[str, str]:
 
 
 class _Commands(TyperGroup):
-    """The commands, imported one by one; their list imports none."""
-
-    listing = False
+    """The commands, of which one that is called is imported."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        if self.listing:
-            return TyperCommand(cmd_name, help=help_texts(cmd_name)["line"])
-        return command_of(cmd_name)
+        line = help_texts(cmd_name).get("line")
+        return TyperCommand(cmd_name, help=line) if cmd_name in COMMANDS else None
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        self.listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.listing = False
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, command_of(str(name)), rest
 
 
 @functools.cache

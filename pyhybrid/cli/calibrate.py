@@ -32,10 +32,7 @@ def calibrate(
     """Freeze weights, cap and center, and save them."""
     check_output_folder(out, overwrite=overwrite)
     how, source = opt.fit_options(fit), opt.read_table(data, read=read)
-    if model is None:
-        chosen = opt.default_model(formula, source.frame, of_reference=True)
-    else:
-        chosen = opt.build_model(model, formula)
+    chosen = opt.model_for(model, formula, source.frame, of_reference=True)
     reference = source.read_as(forms_of(chosen, source.frame)).frame
     bound = chosen.bind(reference)
     if not (bound.decimals_given or bound.data_dependent):  # of which calibrate speaks

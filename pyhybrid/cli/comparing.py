@@ -41,7 +41,7 @@ def compare(
     check_count(n_synthetic, "--n-synthetic")
     how = opt.fit_options(fit, {"n_draws_released": int})
     df = read_table(data, read=read).frame
-    chosen = model_for(model, "", formula, df)
+    chosen = model_for(model, formula, df)
     candidates = build_mechanisms(mechanism or (), chosen)
     if not mechanism:
         default = Named(CLIPPED, {"epsilon": check_positive(epsilon, "--epsilon")})
@@ -86,15 +86,9 @@ def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
     opt.check_once(texts, "--mechanism")
     chosen = {text: text for text in texts} or DEFAULT_SET
     return {
-        name: build_mechanism(opt.mechanism_named(text, over_a_model=True), model)
+        name: build_mechanism(opt.named(text, opt.OVER_A_MODEL), model)
         for name, text in chosen.items()
     }
-
-
-EPSILON = (
-    "Epsilon of one released draw, twice the Lipschitz bound, asymptotic local, remove one record, "
-    "nats. LW: Lipschitz weights; SW: one weight for all records."
-)
 
 
 def curve(
@@ -116,12 +110,13 @@ def curve(
     check_output_folder(out, overwrite=overwrite)
     check_count(n_synthetic, "--n-synthetic")
     how, df = opt.fit_options(fit), read_table(data, read=read).frame
-    chosen = model_for(model, "", formula, df)
+    chosen = model_for(model, formula, df)
     with progress_bars() as progress:
         result = curves.risk_utility_curve(
             chosen, df, scales=grid[0], shifts=grid[1], n_synthetic=n_synthetic,
             progress=progress, **how,
         )  # fmt: skip
+    from pyhybrid.cli.app import help_texts
     from pyhybrid.reports.figures import MEASURES, figure_png, plot_curve
 
     contents: dict[str, str | bytes] = {
@@ -133,7 +128,7 @@ def curve(
     title = f"{result.outcome}: risk and utility (confidential)"
     write_folder(out, contents, overwrite=overwrite)
     kept = _KEEP.format(out, ", ".join(contents), curves.NOT_COVERED)
-    show(frame_table(title, shown, caption=EPSILON), kept)
+    show(frame_table(title, shown, caption=help_texts("curve")["epsilon"]), kept)
     unconverged = int((~result.table["converged"]).sum())
     if unconverged:
         note(f"{unconverged} fits have NOT CONVERGED: their epsilons may be too small")

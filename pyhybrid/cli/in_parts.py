@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyhybrid.cli.console import note, progress_bars, show
-from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, build_model, named, names_of
+from pyhybrid.cli.options import CLIPPED, Named, build_mechanism, build_model, named
 from pyhybrid.cli.released import open_ledger
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.types_files import read_after, read_types
@@ -32,8 +32,7 @@ def release_source(request: Any, name: str) -> None:
     """Release the table in parts, by clipped scores of a formula or by noisy marginals."""
     request.refuse(_LOCAL_ONLY, "a table that stays where it is is released strictly, in parts")
     source = open_source(name)
-    n, drop = source.count(), names_of(request.drop, source.columns)
-    keep = names_of(request.keep, source.columns)
+    n, decided = source.count(), request.decided(source.columns)
     delta = request.delta_for(n)
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
     stated = False
@@ -56,7 +55,7 @@ def release_source(request: Any, name: str) -> None:
         stated, kinds = types_stated(types, False), kinds_of(types)
         kinds = {column: kind for column, kind in kinds.items() if column in source.columns}
         mechanism = table_mechanism(kinds, {}, epsilon=request.epsilon, delta=delta, **settings)
-        left = [c for c in source.columns if c not in kinds and c not in drop]
+        left = [c for c in source.columns if c not in kinds and c not in decided.drop]
         if left:
             raise InvalidInput(
                 f"every column must have a type, or be left out: {left[0]!r} has none; add it to "
@@ -65,8 +64,8 @@ def release_source(request: Any, name: str) -> None:
     ledger = open_ledger(request.ledger, mechanism.relation, mechanism.delta, mechanism.epsilon)
     with progress_bars() as progress:
         charge = release_in_parts(
-            mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=drop,
-            keep=keep, types_are_public=stated, ledger=ledger, progress=progress,
+            mechanism, source, request.out, n_synthetic=request.n_synthetic, drop=decided.drop,
+            keep=decided.keep, types_are_public=stated, ledger=ledger, progress=progress,
         )  # fmt: skip
     note(f"{n:,} records; parts are in {request.out / 'public'}")
     show(f"privacy loss {charge.cost} ({charge.kind}, {charge.relation} {charge.protected})")

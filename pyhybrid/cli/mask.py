@@ -8,11 +8,10 @@ from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.measures import read_keys
 from pyhybrid.cli.options import names_of, read_table
 from pyhybrid.cli.released import show_opening
-from pyhybrid.core.checks import check_choice, check_count, check_output_folder
+from pyhybrid.core.checks import check_choice, check_output_folder
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns
-from pyhybrid.masking import MaskedImputation, masked_utility, masks_by_type, risk_subgroups
-from pyhybrid.masking.columns import read_keys as read_key_columns
+from pyhybrid.masking import MaskedImputation, masked_utility, masks_by_type
 from pyhybrid.masking.imputation import release_risk
 from pyhybrid.models.columns.types_files import read_types
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -43,7 +42,6 @@ def mask(
     """Mask, measure the risk before and after, save and show."""
     check_output_folder(out, overwrite=overwrite)
     check_choice(model, "--model", ANALYSES)
-    check_count(n_synthetic, "--n-synthetic")
     source = read_table(data, read=read)
     frame, kinds = source.frame, {} if types is None else read_types(types)
     said = {name: _KINDS.get(of["kind"], "continuous")
@@ -62,28 +60,20 @@ def mask(
     )  # fmt: skip
     decided = Decisions.of(*(names_of(given, frame.columns) for given in (drop, keep, id)))
     check_decided(exposed_columns(frame, names), decided, map(str, frame.columns), names)
+    release_risk(None, frame, keys=names, radius=within)  # refuses a radius before any work
     from pyhybrid.reports import masking  # figures, which a refusal needs not
 
-    columns = read_key_columns(frame, names, types=said)
-    continuous = {column.name for column in columns if column.kind == "continuous"}
-    known = within and {k: v for k, v in within.items() if k in continuous}
-    groups = risk_subgroups(frame, names, masking.FEW, known, types=said)
     with progress_bars() as progress:
         release = imputation.release(frame, seed=seed, progress=progress)
-    before, after = (
-        release_risk(version, frame, keys=names, radius=within) for version in (None, release)
-    )
     utility = None if formula is None else masked_utility(release, frame, formula, model=model)
-    page = masking.mask_report(
-        release, frame, before=before, after=after, utility=utility, subgroups=groups,
-        table=data.name,
-    )  # fmt: skip
+    sections = masking.mask_sections(release, radius=within, utility=utility)
+    page = masking.mask_report(release, sections, table=data.name)
     source.restore(release).save(
         out, overwrite=overwrite, file_format=source.file_format, report=False,
         attachments={"report.html": page}, drop=decided.drop, keep=decided.keep, ids=decided.ids,
     )  # fmt: skip
     show("Masked release: NOT differentially private")
-    show_opening(masking.mask_verdict(release, before, after, utility))
+    show_opening(sections[0])
     if utility is not None:
         title = f"{utility.formula} ({utility.model}): confidential"
         shown = ["estimate", "synthetic_estimate", "interval_overlap", "standardised_difference"]

@@ -38,7 +38,15 @@ def utility(
     if html is not None:
         check_new_file(html, overwrite=overwrite)
     data, sets = read_table(real, read=read).frame, _read_sets(synthetic, read)
-    compared = _shared(data, sets) if columns is None else names_of(columns, data)
+    compared = None if columns is None else names_of(columns, data)
+    if compared is None:  # a release may have dropped some
+        shared = [str(name) for name, column in data.items()
+                  if column.notna().any() and all(name in table for table in sets)]  # fmt: skip
+        gone = [str(name) for name in data if str(name) not in shared]
+        if gone and shared:
+            what = "not compared, as they have no values, or not all sets have them"
+            note(f"{what}: {', '.join(gone)}")
+            compared = shared
     with progress_bars() as progress:
         summary = utility_summary(
             data, sets, columns=compared, categorical=names_of(categorical, data),
@@ -46,18 +54,6 @@ def utility(
             weights=weights, rng=seed, progress=progress,
         )  # fmt: skip
     _finish("Utility", summary, (real, data), html, overwrite)
-
-
-def _shared(data: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> list[str] | None:
-    """Columns with values in the data that all sets have, as a release may have dropped some; None
-    if these are all."""
-    left = [str(name) for name, column in data.items()
-            if column.notna().any() and all(name in table for table in sets)]  # fmt: skip
-    gone = [str(name) for name in data if str(name) not in left]
-    if not gone or not left:
-        return None
-    note(f"not compared, as they have no values, or not all sets have them: {', '.join(gone)}")
-    return left
 
 
 def risk(
@@ -91,28 +87,23 @@ def risk(
 def read_keys(
     given: Sequence[str], option_name: str, columns: Iterable[Any]
 ) -> dict[str, dict[str, Any]]:
-    """Columns and their settings, of an option that may be repeated: one of each, or several
-    without settings and with commas between."""
-    known = list(columns)
-    texts = [[text] if "=" in text else names_of([text], known) for text in given]
-    keys = [parse_key(name, option_name) for names in texts for name in names]
-    check_once([name for name, _ in keys], option_name)
+    """Columns and their settings, of an option that may be repeated: ``COLUMN``, or
+    ``COLUMN:radius=2,kind=relative``, or several without settings and with commas between."""
+    known, keys = list(columns), []
+    for text in given:
+        name, _, rest = text.rpartition(":")
+        settings: dict[str, Any] = dict(opt.pairs(rest)) if "=" in rest else {}
+        unknown = settings.keys() - {"radius", "kind"}
+        if unknown:
+            found = min(unknown)
+            raise InvalidInput(f"{option_name} {text!r} takes radius and kind: found {found!r}")
+        if "radius" in settings:
+            what = f"radius of {option_name} {name!r}"
+            settings["radius"] = opt.converted(settings["radius"], float, what)
+        names = [name] if settings else names_of([text], known)  # which may hold a colon
+        keys += [(column, settings) for column in names]
+    check_once([column for column, _ in keys], option_name)
     return dict(keys)
-
-
-def parse_key(text: str, option_name: str) -> tuple[str, dict[str, Any]]:
-    """Column and settings of ``COLUMN`` or ``COLUMN:radius=2,kind=relative``."""
-    name, _, rest = text.rpartition(":")
-    if "=" not in rest:  # a column may have a colon in its name
-        name, rest = text, ""
-    settings: dict[str, Any] = dict(opt.pairs(rest))
-    unknown = settings.keys() - {"radius", "kind"}
-    if unknown:
-        raise InvalidInput(f"{option_name} {text!r} takes radius and kind: found {min(unknown)!r}")
-    if "radius" in settings:
-        what = f"radius of {option_name} {name!r}"
-        settings["radius"] = opt.converted(settings["radius"], float, what)
-    return name, settings
 
 
 def _read_sets(paths: Sequence[Path], read: Sequence[str] | None) -> list[pd.DataFrame]:

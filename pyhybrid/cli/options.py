@@ -16,21 +16,16 @@ from pyhybrid.cli.console import note
 from pyhybrid.core.checks import check_choice, did_you_mean
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
-from pyhybrid.mechanisms import (
-    MECHANISMS,
-    MODEL_FREE,
-    Censored,
-    ClippedScores,
-    NoisyMarginals,
-)
+from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores, NoisyMarginals
 from pyhybrid.models import MODELS, Model, StanModel
 from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
 
 OWN_PROGRAM, CLIPPED = "stan", "clipped-scores"
-MODEL_NAMES = (*MODELS, OWN_PROGRAM)
-"""What --model can name."""
+MODEL_NAMES, OVER_A_MODEL = (*MODELS, OWN_PROGRAM), (*MECHANISMS, CLIPPED)
+MECHANISM_NAMES = (*OVER_A_MODEL, *MODEL_FREE)
+"""What --model and --mechanism can name."""
 
 
 def read_table(
@@ -86,9 +81,11 @@ class Named(NamedTuple):
     settings: dict[str, Any]
 
 
-def named(text: str) -> Named:
-    """The parts of ``NAME:key=value,key=value``."""
+def named(text: str, known: Collection[str] = (), option: str = "--mechanism") -> Named:
+    """The parts of ``NAME:key=value,key=value``; the name one of those `known`, if any are."""
     name, _, rest = text.partition(":")
+    if known:
+        check_choice(name.strip(), option, known)
     return Named(name.strip(), pairs(rest))
 
 
@@ -116,8 +113,7 @@ def build_model(text: str, formula: str) -> Model:
     ``"stan:program=own.stan,predict=y_rep"`` for a program of the user's own, which gets the
     formula's design matrix.
     """
-    name, given = named(text)
-    check_choice(name, "--model", MODEL_NAMES)
+    name, given = named(text, MODEL_NAMES, "--model")
     if name != OWN_PROGRAM:
         cls: Any = MODELS[name]
         model: Model = cls(formula, **values_of(f"--model {name}", cls, given, {"formula"}))
@@ -132,19 +128,12 @@ def build_model(text: str, formula: str) -> Model:
     return StanModel(values.pop("program"), outcome=sides_of(formula)[0], formula=formula, **values)
 
 
-def mechanism_named(text: str, *, over_a_model: bool = False) -> Named:
-    """The parts of a text of --mechanism, whose name is known."""
-    known = [*MECHANISMS, CLIPPED, *([] if over_a_model else MODEL_FREE)]
-    check_choice(named(text).name, "--mechanism", known)
-    return named(text)
-
-
 def build_mechanism(wanted: Named, model: Any, **shared: Any) -> Any:
     """The mechanism `wanted` over a model, or, if it takes none, over a formula; ``shared`` are
     settings from options of their own."""
     name, settings = wanted
     classes: dict[str, Any] = {CLIPPED: ClippedScores, **MECHANISMS, **MODEL_FREE}
-    cls, what = classes[check_choice(name, "mechanism", classes)], f"--mechanism {name}"
+    cls, what = classes[name], f"--mechanism {name}"
     shared = {key: value for key, value in shared.items() if value is not None}
     twice = sorted(shared.keys() & settings.keys())
     if twice:
@@ -171,8 +160,20 @@ def refuse_text(outcome: str, df: pd.DataFrame) -> None:
         )
 
 
-def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False) -> Model:
-    """The model that is chosen without --model, with a note that says which, but for counts."""
+def model_for(
+    text: str | None,
+    formula: str,
+    df: pd.DataFrame,
+    *,
+    mechanism: str = "",
+    of_reference: bool = False,
+) -> Model:
+    """The model named; or the one chosen for the outcome by what it holds, which is no strict
+    charge's, with a note that says which, but for counts."""
+    if text is not None:
+        return build_model(text, formula)
+    if MECHANISMS.get(mechanism) is Censored:
+        raise InvalidInput("--mechanism censored needs --model: a strict charge covers no choice")
     refuse_text(sides_of(formula)[0], df)
     model = chosen_model(formula, df, of_reference=of_reference)
     name = next((key for key, make in MODELS.items() if make is type(model)), model.name)
@@ -181,14 +182,6 @@ def default_model(formula: str, df: pd.DataFrame, *, of_reference: bool = False)
     if name != "negative_binomial":
         note(f"model chosen by the column's values: {name}; --model chooses another")
     return model
-
-
-def model_for(text: str | None, mechanism: str, formula: str, df: pd.DataFrame) -> Model:
-    """The model named, or the one chosen for the outcome by what it holds, which is no strict
-    charge's."""
-    if text is None and MECHANISMS.get(mechanism) is Censored:
-        raise InvalidInput("--mechanism censored needs --model: a strict charge covers no choice")
-    return default_model(formula, df) if text is None else build_model(text, formula)
 
 
 def values_of(

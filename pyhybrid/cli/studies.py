@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 from rich.markup import escape
 
 from pyhybrid.cli.console import frame_table, progress_bars, show
 from pyhybrid.cli.options import check_once, fit_options
-from pyhybrid.core.checks import check_choice, check_count, check_output_folder, number_of
+from pyhybrid.core.checks import check_choice, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.reports.notebooks import find_notebook, notebook_names, render_notebook
 from pyhybrid.running.files import check_new_file, write_files
-
-if TYPE_CHECKING:
-    from pyhybrid.studies import StudyResult
 
 
 def study_list() -> None:
@@ -46,20 +42,22 @@ def study_run(
 ) -> int:
     """Run a study, or what is missing of it; exit code 1 if a database failed."""
     from pyhybrid.studies import STUDIES, run_study
+    from pyhybrid.studies.runner import reproduce
 
     study = STUDIES[check_choice(name.upper(), "the study", STUDIES)]
-    if replicates is not None:
-        check_count(replicates, "--replicates")
-    check_count(workers, "--workers")
     with progress_bars() as progress:
         result = run_study(
             study, out=out, size=size, replicates=replicates, seed=seed, engine=engine, data=data,
             workers=workers, progress=progress,
         )  # fmt: skip
-    _show(result)
+    show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
+    lines = reproduce(study, result.summary).drop(columns="study")
+    if len(lines):
+        header = {"verdict": "", "why": "note"}
+        show(frame_table("Beside the published numbers", lines.rename(columns=header)))
     if result.failed:
-        lines = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
-        show(f"\n{number_of(len(lines), 'database')} failed; run again to try them anew:", *lines)
+        why = [escape(f"  {label}: {message}") for label, message in result.failed.items()]
+        show(f"\n{number_of(len(why), 'database')} failed; run again to try them anew:", *why)
         return 1
     return 0
 
@@ -82,18 +80,6 @@ def study_table(
         files[csv] = pd.concat(summaries, names=["study"]).droplevel(1).to_csv()
     write_files(files, private=False, overwrite=overwrite)
     show(f"{out}: studies {', '.join(names)}")
-
-
-def _show(result: StudyResult) -> None:
-    from pyhybrid.studies import STUDIES
-    from pyhybrid.studies.runner import reproduce
-
-    study = STUDIES[result.study]
-    show(frame_table(f"Study {study.name}: {study.title} ({study.source})", result.summary))
-    lines = reproduce(study, result.summary).drop(columns="study")
-    if len(lines):
-        header = {"verdict": "", "why": "note"}
-        show(frame_table("Beside the published numbers", lines.rename(columns=header)))
 
 
 def notebook(
@@ -127,6 +113,7 @@ def demo(
         check_output_folder(folder, overwrite=overwrite)
     from statsmodels.datasets import randhie
 
+    from pyhybrid.cli.app import help_texts
     from pyhybrid.cli.released import show_release
     from pyhybrid.fitting.session import open_session
     from pyhybrid.mechanisms import ClippedScores, LipschitzWeighted
@@ -134,13 +121,8 @@ def demo(
 
     visits: pd.DataFrame = randhie.load_pandas().data
     model = NegativeBinomial("mdvis ~ 1")
-    show(
-        f"RAND Health Insurance Experiment: {len(visits):,} person-years; 'mdvis', the number of "
-        "outpatient visits, is sensitive, and a negative binomial model synthesizes it.",
-        "5,908 persons are in it for up to 5 years each, and no column identifies them: the unit "
-        "of privacy is a person-year, and a person with k of them has k times the epsilon. With "
-        "a column of persons, unit= (--unit) protects all rows of a person.\n",
-    )
+    said = help_texts("demo")
+    show(said["data"].format(n=len(visits)), said["persons"], "")
     papers = LipschitzWeighted(model, accounting="lipschitz")
     with progress_bars() as progress:
         session = open_session(model.bind(visits), progress=progress, **how)
@@ -157,8 +139,4 @@ def demo(
     strict = ClippedScores(model, epsilon=1.0).release(visits, n_synthetic=3)
     strict.save(out, overwrite=overwrite)
     show_release(visits, strict, out)
-    show(
-        "\nThe strict epsilon holds for every database; the papers' for this one, as the largest "
-        "over posterior draws. Give away one of the two: both together cost the sum.",
-        "\nYour own file: pyhybrid synthesize survey.csv --epsilon 4 --out released",
-    )
+    show("", said["both"], "", said["own"])

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pandas as pd
 import typer
@@ -83,7 +83,7 @@ def synthesize(
         release_source(request, table)
         return
     format_of(data)
-    names = {opt.mechanism_named(text).name for text in request.mechanism}
+    names = {named(text, opt.MECHANISM_NAMES).name for text in request.mechanism}
     if not request.formula and not request.model and names <= {"noisy_marginals"}:
         _release_table(request)
     elif request.formula and names <= {CLIPPED}:
@@ -102,19 +102,23 @@ class Request(SimpleNamespace):
         if options:
             raise InvalidInput(f"{why}: leave out {', '.join(options)}")
 
-    def by_formula(self, name: str) -> list[str | None]:
-        """Models or mechanisms, one for each formula."""
-        texts, n = getattr(self, name), len(self.formula)
-        if len(texts) not in (0, 1, n):
-            raise InvalidInput(
-                f"--{name} must be given once, or once per --formula: found {len(texts)} for "
-                f"{number_of(n, 'formula')}"
-            )
-        return [*texts] if len(texts) == n else [texts[0] if texts else None] * n
+    def steps(self) -> list[tuple[str, str, str | None, str | None]]:
+        """Each formula with its outcome, its model and its mechanism."""
+        n, columns = len(self.formula), [self.formula, [sides_of(f)[0] for f in self.formula]]
+        for name in ("model", "mechanism"):
+            texts = getattr(self, name)
+            if len(texts) not in (0, 1, n):
+                raise InvalidInput(
+                    f"--{name} must be given once, or once per --formula: found {len(texts)} for "
+                    f"{number_of(n, 'formula')}"
+                )
+            columns.append(texts if len(texts) == n else [texts[0] if texts else None] * n)
+        return [*zip(*columns, strict=True)]
 
-    def decided(self, df: pd.DataFrame) -> Decisions:
+    def decided(self, columns: Iterable[Any]) -> Decisions:
         """Decisions on columns, by their names."""
-        return Decisions.of(*(names_of(names, df) for names in (self.drop, self.keep, self.id)))
+        given = (self.drop, self.keep, self.id)
+        return Decisions.of(*(names_of(names, columns) for names in given))
 
     def read_reference(self) -> SourceTable | None:
         """The reference, of which it must be said that it holds no released record."""
@@ -263,7 +267,7 @@ def _release_by_scores(request: Request) -> None:
         ["fit", "types", "rows_per_unit"],
         "a formula without --mechanism is released by clipped scores, without chains",
     )
-    outcomes = [sides_of(formula)[0] for formula in request.formula]
+    outcomes = [outcome for _, outcome, *_ in request.steps()]
     reference = request.read_reference()
     source = read_table(request.data, unsaid=outcomes, read=request.read)
     df, like = source.frame, None if reference is None else reference.frame
@@ -317,8 +321,7 @@ def _note_persons(df: pd.DataFrame, more: str = "") -> None:
 def _models(request: Request, df: pd.DataFrame) -> list[str]:
     """The models declared, or those that the outcomes seem to ask for."""
     drafts = []
-    for formula, model in zip(request.formula, request.by_formula("model"), strict=True):
-        name = sides_of(formula)[0]
+    for _, name, model, _ in request.steps():
         if model is None:
             opt.refuse_text(name, df)
         drafts.append(model or str(suggest_model(df[name])))
@@ -338,13 +341,13 @@ def _steps(request: Request, models: Sequence[str], n: int) -> list[ClippedScore
     epsilon = request.epsilon or 1.0
     if len(models) > 1:
         epsilon = epsilon_of_mu(mu_of_epsilon(epsilon, delta) / math.sqrt(len(models)), delta)
-    asked = zip(request.formula, models, request.by_formula("mechanism"), strict=True)
+    asked = zip(request.steps(), models, strict=True)
     return [
         opt.build_mechanism(
             Named(CLIPPED, {"epsilon": epsilon, **named(text or "").settings}),
             opt.build_model(model, formula), delta=delta, unit=request.unit,
         )
-        for formula, model, text in asked
+        for (formula, _, _, text), model in asked
     ]  # fmt: skip
 
 
@@ -353,12 +356,12 @@ def _show_draft(request: Request, models: Sequence[str], df: pd.DataFrame) -> No
     decision left out, not predictors if others will do."""
     decided = request.decided(df)
     settled = {*decided.drop, *decided.keep, *decided.ids, request.unit}
-    for formula, model in zip(request.formula, models, strict=True):
-        name = sides_of(formula)[0]
-        holds = suggest_model(df[name]).holds
-        show(f"{name} seems to hold {holds}: --model {shlex.quote(model)}")
+    outcomes = []
+    for (formula, outcome, *_), model in zip(request.steps(), models, strict=True):
+        holds = suggest_model(df[outcome]).holds
+        show(f"{outcome} seems to hold {holds}: --model {shlex.quote(model)}")
         settled |= {*parse_formula(formula, df).predictors}
-    outcomes = [sides_of(formula)[0] for formula in request.formula]
+        outcomes.append(outcome)
     names = sorted(map(str, df), key=lambda name: name not in settled)
     left_out = [name for name in exposed_columns(df[names], outcomes) if name not in settled]
     if why := no_records(df):
@@ -440,12 +443,10 @@ def _mechanism_of(request: Request, df: pd.DataFrame) -> Mechanism:
     if not request.formula:
         raise InvalidInput("--formula must be given, e.g. --formula 'visits ~ age + region'")
     steps = []
-    for formula, model, text in zip(
-        request.formula, request.by_formula("model"), request.by_formula("mechanism"), strict=True
-    ):
-        wanted, over = named(text or CLIPPED), formula
+    for formula, _, model, text in request.steps():
+        wanted, over = named(text or CLIPPED), cast(Any, formula)
         if wanted.name not in MODEL_FREE:
-            over = opt.model_for(model, wanted.name, formula, df)
+            over = opt.model_for(model, formula, df, mechanism=wanted.name)
         elif model is not None:
             raise InvalidInput(f"--mechanism {wanted.name} fits no model: give no --model")
         steps.append(opt.build_mechanism(wanted, over, unit=request.unit, delta=request.delta))

@@ -64,7 +64,7 @@ def validate(
             result = validation.validate(None, model or "negative_binomial", quick=quick, **how)
         else:
             df = read_table(data, read=read).frame
-            result = validation.validate(df, model_for(model, "", formula, df), quick=quick, **how)
+            result = validation.validate(df, model_for(model, formula, df), quick=quick, **how)
             result = replace(result, settings={**result.settings, "table": data.name})
     if out is not None:
         result.save(out, overwrite=overwrite)

@@ -214,7 +214,16 @@ def bind_keys(roles: KeySynthesis, df: Any) -> BoundKeys:
     if unknown:
         raise InvalidInput(f"types must be of keys or predictors: {unknown[0]!r} is neither")
     for column in keys:
-        _check_category_sizes(column)
+        there = np.flatnonzero(~column.missing)
+        alone = there[:0]
+        if column.kind != "continuous":
+            alone = np.flatnonzero(np.bincount(column.values[there]) == 1)
+        if alone.size:
+            row = int(there[column.values[there] == alone[0]][0])
+            raise InvalidInput(
+                f"each category of key {column.name!r} must have at least 2 records: the one of "
+                f"{row_label(df.index, row)} has 1; merge it with another, or leave the record out"
+            )
 
     def by_kind(columns: Sequence[Column]) -> tuple[Column, ...]:
         """Levels first, so that continuous columns are conjugate."""
@@ -250,17 +259,3 @@ def read_keys(
         near = did_you_mean(absent[0], df.columns)
         raise InvalidInput(f"key {absent[0]!r} must be a column of the data: it is not{near}")
     return [read_column(df[name], what="key", kind=kinds.get(name)) for name in names]
-
-
-def _check_category_sizes(column: Column) -> None:
-    there = np.flatnonzero(~column.missing)
-    if column.kind == "continuous":
-        return
-    alone = np.flatnonzero(np.bincount(column.values[there]) == 1)
-    if alone.size:
-        row = int(there[column.values[there] == alone[0]][0])
-        raise InvalidInput(
-            f"each category of key {column.name!r} must have at least 2 records: the one of "
-            f"{row_label(column.like.index, row)} has 1; merge it with another, or leave the "
-            "record out"
-        )

@@ -215,18 +215,16 @@ class LevelModel:
             return np.zeros(1 if self.kind == "binary" else 0)
         return np.asarray(free[0] + np.concatenate(([0.0], np.cumsum(np.exp(free[1:])))))
 
-    def log_probabilities(self, eta: FloatArray, cuts: FloatArray) -> FloatArray:
-        """log P of every level, shape (n, levels)."""
+    def log_probabilities(
+        self, eta: FloatArray, cuts: FloatArray, x: Codes | None = None
+    ) -> FloatArray:
+        """log P of every level, shape (n, levels), or of the levels x, shape (n,)."""
         if self.kind == "nominal":
-            return np.asarray(_log_softmax(eta).T)
-        edges = np.concatenate(([-np.inf], cuts, [np.inf])) - eta
-        return log_between(edges[:, :-1], edges[:, 1:])
-
-    def log_probability(self, eta: FloatArray, cuts: FloatArray, x: Codes) -> FloatArray:
-        """log P of the given levels, shape (n,)."""
-        if self.kind == "nominal":
-            return np.asarray(self.log_probabilities(eta, cuts)[np.arange(x.size), x])
+            logs = np.asarray(_log_softmax(eta).T)
+            return logs if x is None else np.asarray(logs[np.arange(x.size), x])
         edges = np.concatenate(([-np.inf], cuts, [np.inf]))
+        if x is None:
+            return log_between(edges[:-1] - eta, edges[1:] - eta)
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
     def log_posterior(

@@ -162,10 +162,6 @@ class GaussianMask:
         noise = rng.standard_normal((center.shape[0], self.copies))
         return np.asarray(center + np.sqrt(self.variance) * noise)
 
-    def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x), shape (n,), for w of shape (n, copies) and x of shape (n,)."""
-        return gaussian_mask_log_density(w, x, self.variance)
-
     def describe(self) -> str:
         """Copies and variance in words."""
         return f"Gaussian mask, {self.copies} copies, variance {self.variance:g} of the key's own"
@@ -198,10 +194,6 @@ class MixtureMask:
         w = rng.standard_normal((codes.size, self.n_levels))
         w[np.arange(codes.size), codes] += self.separation / np.sqrt(2)
         return w
-
-    def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log p(w | x), shape (n,)."""
-        return mixture_mask_log_density(w, x, self.separation)
 
     def describe(self) -> str:
         """Separation in words."""
@@ -254,10 +246,6 @@ class MisclassificationMask:
         uniform = rng.random(np.size(x))[:, None]
         return np.asarray((uniform >= steps[np.asarray(x, dtype=np.intp)]).sum(axis=1))
 
-    def log_density(self, w: Any, x: Any) -> FloatArray:
-        """log P(w | x), shape (n,); -inf where it is 0."""
-        return misclassification_log_density(w, x, self.matrix)
-
     def describe(self) -> str:
         """Probabilities that W is the true level, in words."""
         kept = ", ".join(f"{probability:.3g}" for probability in np.diag(self.matrix))
@@ -269,10 +257,16 @@ KeyMasks = Mapping[str, Mask | Mapping[str, Mask | None] | None]
 """Mask of each key: one, one by risk subgroup, or None (off)."""
 
 
-def level_log_density(mask: Mask, w: Any, n_levels: int) -> FloatArray:
+def level_log_density(
+    mask: MixtureMask | MisclassificationMask, w: Any, n_levels: int
+) -> FloatArray:
     """log p(w | x) for each level x, shape (n, n_levels)."""
     levels = (np.full(len(w), level) for level in range(n_levels))
-    return np.stack([mask.log_density(w, x) for x in levels], axis=1)
+    if isinstance(mask, MixtureMask):
+        logs = [mixture_mask_log_density(w, x, mask.separation) for x in levels]
+    else:
+        logs = [misclassification_log_density(w, x, mask.matrix) for x in levels]
+    return np.stack(logs, axis=1)
 
 
 def masks_by_type(
@@ -388,7 +382,6 @@ class RiskSubgroups:
     n_matches_levels: IntArray
     k0: int
     radius: Mapping[str, float]
-    keys: tuple[str, ...]
     labels: pd.Index
 
     def __repr__(self) -> str:
@@ -453,5 +446,5 @@ def risk_subgroups(
     groups = np.where(on_all >= k0, "low", np.where(on_levels >= k0, "medium", "high"))
     return RiskSubgroups(
         by_record=groups, n_matches=on_all, n_matches_levels=on_levels, k0=k0, radius=radii,
-        keys=tuple(keys), labels=df.index,
+        labels=df.index,
     )  # fmt: skip

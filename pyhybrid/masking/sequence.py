@@ -16,9 +16,11 @@ refused as not converged: leave the column out by naming the other predictors.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +74,12 @@ class SequentialModel:
         ]
         self.gaps = [np.flatnonzero(c.missing) for c in self.columns]
         state = self._filled(rng)
-        self._normals = [self._normal(state, j) for j in range(len(self.columns))]
+        self._normals = [
+            None
+            if model is None
+            else NormalAtMode.of(self._posterior(state, j, ~column.missing), np.zeros(model.size))
+            for j, (column, model) in enumerate(zip(self.columns, self.models, strict=True))
+        ]  # near the posterior given the records that show a column with levels
 
     def start(self, rng: np.random.Generator) -> _State:
         """A chain from dispersed parameters and imputations."""
@@ -135,20 +142,10 @@ class SequentialModel:
                     self._redraw(state, j, rows, mask, rng, later=True)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
 
-    def _normal(self, state: _State, j: int) -> NormalAtMode | None:
-        """Near the posterior given the records that show column j, if it has levels."""
-        model, seen = self.models[j], ~self.columns[j].missing
-        if model is None:
-            return None
-        design, x = state.design[seen, : self.starts[j]], state.values[j][seen]
-        return NormalAtMode.of(
-            lambda theta: model.log_posterior(theta, design, x), np.zeros(model.size)
-        )
-
-    def _posterior(self, state: _State, j: int) -> LogPosterior:
-        model, design, x = self.models[j], state.design[:, : self.starts[j]], state.values[j]
+    def _posterior(self, state: _State, j: int, rows: Any = _ALL) -> LogPosterior:
+        model, design, x = self.models[j], state.design[rows, : self.starts[j]], state.values[j]
         assert model is not None
-        return lambda theta: model.log_posterior(theta, design, x)
+        return functools.partial(model.log_posterior, design=design, x=x[rows])
 
     def _filled(self, rng: np.random.Generator) -> _State:
         """A chain without parameters, missing values drawn from those that are there."""
@@ -247,4 +244,4 @@ class SequentialModel:
         model = self.models[k]
         if model is None:
             return np.asarray(-0.5 * (x - eta[:, 0]) ** 2 / theta[-1])
-        return model.log_probability(eta, model.cuts(theta), x)
+        return model.log_probabilities(eta, model.cuts(theta), x)

@@ -75,8 +75,6 @@ class MatchingRisk:
         unique matches (c = 1) that are another's row, 0 for a set without; in [0, 1].
     n_unique_matches, n_no_match : float
         Targets with c = 1, and with c = 0.
-    by_set : mapping of str to ndarray, shape (m,)
-        The last five by set.
     n_targets, n_sets : int
         n and m.
     """
@@ -89,7 +87,6 @@ class MatchingRisk:
     false_match_rate: float | None = None
     n_unique_matches: float
     n_no_match: float
-    by_set: dict[str, FloatArray] = field(repr=False)
     n_targets: int
     n_sets: int
 
@@ -241,35 +238,36 @@ def matching_risk(
     """
     names = column_names(keys, "keys")
     tables = reconcile_tables(real, synthetic, columns=names, what="key")
-    reach = _radii(tables, tables.real, names, radius, kind)
-    x, radii = _boxes(tables, tables.real, names, reach)
+    x, radii = _boxes(tables, tables.real, _radii(tables, tables.real, names, radius, kind))
     keys_of_sets = [tables.numeric_keys(names, table) for table in tables.synthetic]
     c = np.array([match_counts(x, z, radii) for z in keys_of_sets])
     single, none = c == 1, c == 0
     chance = np.divide(1.0, c, out=np.zeros(c.shape), where=~none)
-    by_set = {
-        "n_unique_matches": single.sum(axis=1).astype(float),
-        "n_no_match": none.sum(axis=1).astype(float),
-    }
+    unique = single.sum(axis=1)
+    of_sets: dict[str, Any] = {"n_unique_matches": unique, "n_no_match": none.sum(axis=1)}
     correct = None
-    if _correspond(real, synthetic, rows_correspond):
+    if rows_correspond is None:
+        rows_correspond = all(keeps_rows(real, table) for table in synthetic_sets(synthetic))
+    lengths = [len(table) for table in tables.synthetic]
+    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
+        raise InvalidInput(
+            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
+        )
+    if rows_correspond:
         true = np.array([(np.abs(z - x) <= radii).all(axis=1) for z in keys_of_sets])
         correct = chance * true
-        by_set |= {
+        of_sets |= {
             "expected_match_risk": correct.sum(axis=1),
             "true_match_rate": (single & true).mean(axis=1),
-            "false_match_rate": (single & ~true).sum(axis=1)
-            / np.maximum(by_set["n_unique_matches"], 1),
+            "false_match_rate": (single & ~true).sum(axis=1) / np.maximum(unique, 1),
         }
-    means: dict[str, Any] = {name: float(values.mean()) for name, values in by_set.items()}
     return MatchingRisk(
         by_record=chance.mean(axis=0),
         correct_by_record=None if correct is None else correct.mean(axis=0),
         n_matches=c.mean(axis=0),
-        **means,
-        by_set=by_set,
         n_targets=c.shape[1],
         n_sets=c.shape[0],
+        **{name: float(values.mean()) for name, values in of_sets.items()},
     )
 
 
@@ -308,7 +306,7 @@ def attribute_risk(
         reach = _radii(tables, targets, columns, radius, kind)
 
         def counts(of: Sequence[str]) -> IntArray:
-            x, radii = _boxes(tables, targets, of, reach)
+            x, radii = _boxes(tables, targets, {column: reach[column] for column in of})
             return np.array([match_counts(x, tables.numeric_keys(of, t), radii) for t in sets])
 
         matched, within, both = (counts(of) for of in (names, [sensitive], columns))
@@ -324,32 +322,19 @@ def attribute_risk(
 
 
 def _boxes(
-    tables: Tables, targets: pd.DataFrame, columns: Sequence[str], reach: Mapping[str, FloatArray]
+    tables: Tables, targets: pd.DataFrame, reach: Mapping[str, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Keys of the targets as numbers, and the radius of each target by key."""
-    x = tables.numeric_keys(columns, targets)
-    radius = np.zeros(x.shape)
-    for k, column in enumerate(columns):
-        radius[:, k] = reach.get(column, 0.0)
+    x = tables.numeric_keys([*reach], targets)
+    radius = np.zeros(x.shape)  # what is missing matches what is missing
+    radius[:, : len(reach)] = np.column_stack([*reach.values()])
     return x, radius
-
-
-def _correspond(real: pd.DataFrame, synthetic: Any, rows_correspond: bool | None) -> bool:
-    sets = synthetic_sets(synthetic)
-    if rows_correspond is None:
-        return all(keeps_rows(real, table) for table in sets)
-    lengths = [len(table) for table in sets]
-    if check_flag(rows_correspond, "rows_correspond") and {*lengths} != {len(real)}:
-        raise InvalidInput(
-            f"rows can correspond only in sets of {len(real)} rows: found sets of {lengths}"
-        )
-    return bool(rows_correspond)
 
 
 def _radii(
     tables: Tables, targets: pd.DataFrame, columns: Sequence[str], radius: Radius, kind: Kind
 ) -> dict[str, FloatArray]:
-    """Radius of each target, (n,), by the columns that have one."""
+    """Radius of each target, (n,), by column: 0 without one."""
     numbers = [column for column in columns if tables.is_number(column)]
     if radius is not None and not isinstance(radius, Mapping):
         if not numbers:
@@ -360,7 +345,7 @@ def _radii(
         unknown = [column for column in by_key if column not in columns]
         if unknown:
             raise InvalidInput(f"{what} must name keys: {unknown[0]!r} is not one of them")
-    radii = {}
+    radii = {column: np.zeros(len(targets)) for column in columns}
     for column, width in (radius or {}).items():
         if column not in numbers:
             raise InvalidInput(f"key {column!r} must hold numbers to have a radius: found text")

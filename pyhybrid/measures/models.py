@@ -154,11 +154,6 @@ class ModelUtility:
         """Mean interval overlap of the terms."""
         return float(self.table["interval_overlap"].mean())
 
-    @property
-    def mean_difference(self) -> float:
-        """Mean standardized difference of the terms."""
-        return float(self.table["standardised_difference"].mean())
-
 
 def model_utility(
     real: Any,
@@ -243,13 +238,7 @@ def model_utility(
 
 
 def _fit(
-    table: pd.DataFrame,
-    formula: str,
-    model: str,
-    name: str,
-    weights: FloatArray,
-    *,
-    weighing: bool,
+    table: pd.DataFrame, formula: str, model: str, name: str, weights: FloatArray, *, weighing: bool
 ) -> Any:
     """Fit of a model of statsmodels to one table, under its survey weights (n,) if it has some;
     `weighing` if any table of a comparison has."""
@@ -263,7 +252,9 @@ def _fit(
             f"a model with weights must be one of {', '.join(_WITH_WEIGHTS)}: found {model!r}"
         )
     outcome = str(formula).partition("~")[0].strip().strip("`")
-    table = _with_zeros_and_ones(table, outcome)
+    if outcome in table and {*table[outcome].dropna().astype(str)} <= {"False", "True"}:
+        codes = table[outcome].astype(object).map({"False": 0.0, "True": 1.0})
+        table = table.assign(**{outcome: codes})  # logical, which tables of one form hold as text
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them is checked below
@@ -278,7 +269,9 @@ def _fit(
                 fit = _weighted_fit(read, table.iloc[rows], model, weights[rows])
             errors = np.asarray(fit.bse, dtype=np.float64)
     except Exception as error:  # parsers and optimizers raise their own kinds
-        reason = _without_data(str(error).split("\n")[0], formula)
+        reason = _VALUE.sub(  # but for words of the formula: it may quote the data
+            lambda of: of[0] if of[0].strip("'\"") in formula else "#", str(error).split("\n")[0]
+        )
         if reason.startswith("endog has evaluated"):
             reason = (
                 f"its outcome is no number; for one of its levels write I(1 * ({outcome} == 'x'))"
@@ -324,22 +317,6 @@ def _weighted_fit(formula: str, used: pd.DataFrame, model: str, weights: FloatAr
     probit = of.Binomial(of.links.Probit())
     family = {"logit": of.Binomial(), "probit": probit, "poisson": of.Poisson()}[model]
     return smf.glm(formula, used, var_weights=weight, family=family).fit()
-
-
-def _with_zeros_and_ones(table: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    """The table with a logical outcome, which tables of one form hold as text, as 0 and 1."""
-    if outcome not in table or not {*table[outcome].dropna().astype(str)} <= {"False", "True"}:
-        return table
-    codes = table[outcome].astype(object).map({"False": 0.0, "True": 1.0})
-    coded: pd.DataFrame = table.assign(**{outcome: codes})
-    return coded
-
-
-def _without_data(reason: str, formula: str) -> str:
-    """A reason given by others, with what stands neither in the formula nor in words left out."""
-    return _VALUE.sub(
-        lambda match: match.group() if match.group().strip("'\"") in formula else "#", reason
-    )
 
 
 def _t_interval(fit: Any, level: float) -> FloatArray:

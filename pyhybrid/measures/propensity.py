@@ -45,7 +45,6 @@ from pyhybrid.measures.estimates import check_weights
 from pyhybrid.measures.reconcile import keeps_rows, reconcile_tables
 from pyhybrid.running.tasks import Progress
 
-CLASSIFIERS = ("logistic", "cart")
 _MOST_STEPS, _STEEPEST = 100, 35.0
 _SMALLEST_LEAF, _MOST_LEAVES = 20, 500
 _MOST_THREADS = 4
@@ -228,7 +227,7 @@ def propensity_utility(
     tables = reconcile_tables(
         real, synthetic, columns=columns, categorical=categorical, weights=weights
     )
-    check_choice(classifier, "classifier", CLASSIFIERS)
+    check_choice(classifier, "classifier", ("logistic", "cart"))
     check_choice(null, "null", ("auto", "population", "paired"))
     check_count(n_permutations, "n_permutations", at_least=2)
     if check_flag(interactions, "interactions") and classifier == "cart":
@@ -248,7 +247,11 @@ def propensity_utility(
         label = np.arange(len(stacked)) >= len(tables.real)
         weight = np.concatenate([weight_data, weight_set])
         if classifier == "cart":
-            shuffled = _permuted(label, null_of_set, n_permutations, generator)
+            if null_of_set == "population":
+                shuffled = [generator.permutation(label) for _ in range(n_permutations)]
+            else:  # row i of data and set change places with probability 1/2
+                swapped = generator.random((n_permutations, label.size // 2)) < 0.5
+                shuffled = [*np.hstack([swapped, ~swapped])]
             seed, step = int(generator.integers(2**31)), f"CART permutations, {name}"
             report = None if progress is None else functools.partial(progress, step)
             p, (mean, sd) = _by_cart(stacked, label, shuffled, weight, seed, report)
@@ -266,11 +269,7 @@ def propensity_utility(
 
 
 def _by_logistic(
-    stacked: pd.DataFrame,
-    label: BoolArray,
-    null: str,
-    interactions: bool,
-    weight: FloatArray,
+    stacked: pd.DataFrame, label: BoolArray, null: str, interactions: bool, weight: FloatArray
 ) -> tuple[FloatArray, Null]:
     parts = [_main_effects(stacked[column]) for column in stacked.columns]
     width = sum(part.shape[1] for part in parts)
@@ -303,15 +302,6 @@ def _main_effects(column: pd.Series) -> FloatArray:
         spread = np.nanstd(values) or 1.0
         columns = ((np.where(np.isnan(values), mean, values) - mean) / spread)[:, None]
     return np.hstack([columns, missing]) if missing.any() else columns
-
-
-def _permuted(label: BoolArray, null: str, times: int, rng: np.random.Generator) -> list[BoolArray]:
-    """Labels where nothing but chance tells the rows apart."""
-    if null == "population":
-        return [rng.permutation(label) for _ in range(times)]
-    # Row i of data and set change places with probability 1/2.
-    swapped = rng.random((times, label.size // 2)) < 0.5
-    return [*np.hstack([swapped, ~swapped])]
 
 
 def _by_cart(

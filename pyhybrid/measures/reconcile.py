@@ -107,7 +107,16 @@ def reconcile_tables(
     if holdout is not None:
         tables["holdout"] = holdout
     for name, table in tables.items():
-        _check_table(table, name)
+        if not isinstance(table, pd.DataFrame):
+            raise not_a_frame(table, name)
+        if len(table) < 2 or table.shape[1] == 0:
+            raise InvalidInput(
+                f"{name} must have columns and at least 2 rows: found {len(table)} rows and "
+                f"{table.shape[1]} columns"
+            )
+        twice = table.columns[table.columns.duplicated()]
+        if len(twice):
+            raise InvalidInput(f"column names must be unique: {twice[0]!r} is twice in {name}")
     for option, named in (("weights", [weights] if weights else []), ("categorical", categorical)):
         unknown = sorted({*named} - {*map(str, real.columns)})
         if unknown:
@@ -178,19 +187,6 @@ def _weights_of(table: pd.DataFrame, weights: str | None, name: str) -> FloatArr
         return survey_weights(table[weights], weights)
     except InvalidInput as error:
         raise InvalidInput(f"{error} (in {name})") from None
-
-
-def _check_table(table: Any, name: str) -> None:
-    if not isinstance(table, pd.DataFrame):
-        raise not_a_frame(table, name)
-    if len(table) < 2 or table.shape[1] == 0:
-        raise InvalidInput(
-            f"{name} must have columns and at least 2 rows: found {len(table)} rows and "
-            f"{table.shape[1]} columns"
-        )
-    twice = table.columns[table.columns.duplicated()]
-    if len(twice):
-        raise InvalidInput(f"column names must be unique: {twice[0]!r} is twice in {name}")
 
 
 def _read_column(

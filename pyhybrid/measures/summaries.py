@@ -95,7 +95,8 @@ class UtilitySummary:
             numbers["table_ratio, mean of pairs"] = two["ratio"].mean()
         for number, fit in enumerate(self.models, start=1):
             numbers[f"interval_overlap, mean of model {number}"] = fit.mean_overlap
-            numbers[f"standardised_difference, mean of model {number}"] = fit.mean_difference
+            differences = fit.table["standardised_difference"]
+            numbers[f"standardised_difference, mean of model {number}"] = differences.mean()
         return {name: float(value) for name, value in numbers.items()}
 
     def __repr__(self) -> str:

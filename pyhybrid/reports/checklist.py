@@ -28,7 +28,6 @@ _PARTS = {
     "covered": "What is not covered", "disclosure": "Columns and disclosure",
     "structure": "Structure",
 }  # fmt: skip
-_Row = tuple[str, str, str]
 
 
 def review_checklist(release: Release, *, in_ledger: bool = False) -> str:
@@ -82,8 +81,8 @@ def _facts(release: Release) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _convergence(release: Release) -> list[_Row]:
-    rows: list[_Row] = []
+def _convergence(release: Release) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
     for step in release.parts or (release,):
         if (fit := step.diagnostics) is not None:
             found = "; ".join(fit.problems) or f"R-hat at most {fit.max_rhat:.3f}"

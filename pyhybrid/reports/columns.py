@@ -141,12 +141,13 @@ def column_section(
         picture = _levels_figure(shares, name)
         return section("column of levels", figures=[picture], tables=[table], column=column)
     figure, whole = _distribution(column, truth, name, drawn)
+    pictures = [] if figure is None else [figure]
     summaries = {"data": _summary(truth), mean: np.mean([_summary(y) for y in drawn], axis=0)}
     rows = [[source, *map(number_text, numbers)] for source, numbers in summaries.items()]
     header = ["", "mean", "median", "15th percentile", "90th percentile"]
     table = Table(header=header, rows=rows, numbers=True)
     return section(
-        "column of numbers", figures=[figure], tables=[table], column=column, whole=whole
+        "column of numbers", figures=pictures, tables=[table], column=column, whole=whole
     )
 
 

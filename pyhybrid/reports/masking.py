@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import number_of
-from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking import MaskedRelease, RiskSubgroups, risk_subgroups
+from pyhybrid.masking import MaskedRelease, risk_subgroups
 from pyhybrid.masking.imputation import naming_share, release_risk
 from pyhybrid.measures.matching import MatchingRisk
 from pyhybrid.measures.models import ModelUtility
@@ -20,61 +19,60 @@ from pyhybrid.reports.measures import model_section
 from pyhybrid.reports.release import convergence_section
 from pyhybrid.reports.verdicts import Judged, in_short, listed
 
-FEW = 5  # other records that match one of low risk, unless said otherwise
+FEW = 5  # other records that match one of low risk
 
 
 def masked_pages(release: MaskedRelease) -> dict[str, str]:
-    """The owner's page of a masked release by file name, as `MaskedRelease.save` writes it.
-
-    CONFIDENTIAL. An intruder is taken to match keys exactly; for other radii and for an analysis
-    beside it see `mask_report`.
-    """
-    data = release.data
-    before, after = (release_risk(each, data, keys=release.keys) for each in (None, release))
-    groups = risk_subgroups(data, release.keys, FEW, types=release.settings["keys"])
-    page = mask_report(release, data, before=before, after=after, subgroups=groups)
-    return {"report.html": page}
+    """The owner's page of a masked release by file name, as `MaskedRelease.save` writes it: for an
+    intruder who matches keys exactly. CONFIDENTIAL."""
+    return {"report.html": mask_report(release, mask_sections(release))}
 
 
 def mask_report(
-    release: MaskedRelease,
-    data: pd.DataFrame,
-    *,
-    before: MatchingRisk,
-    after: MatchingRisk,
-    utility: ModelUtility | None = None,
-    subgroups: RiskSubgroups | None = None,
-    table: str = "",
+    release: MaskedRelease, sections: Sequence[page.Section], *, table: str = ""
 ) -> str:
-    """Return the report as one HTML file without scripts or references. Confidential. `before` and
-    `after` are risks of the data as they are and of the release, for the same keys and radius.
-    `table` is the name of the data below the title."""
-    if not data.index.equals(release.synthetic[0].index):
-        raise InvalidInput("data must be the records of the release, in its order")
-    release = replace(release, data=data)
-    masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
-    sections = [mask_verdict(release, before, after, utility)]
-    if utility is not None:
-        sections.append(model_section(utility, "An analysis on data and sets"))
-    sections.append(_risk(before, after))
-    if subgroups is not None:
-        sections.append(_subgroups(subgroups))
-    sections.append(_keys(release, data))
-    if release.diagnostics is not None:
-        sections.append(convergence_section(release.diagnostics, of="the association model"))
-    sections.append(page.section("mask, statement", bullets=masks, method=release.statement.method))
+    """Return `mask_sections` as one HTML file without scripts or references. Confidential. `table`
+    is the name of the data below the title."""
     facts = [
-        *page.facts_of_table(table, *data.shape), f"{listed(release.keys, 6)} masked",
+        *page.facts_of_table(table, *release.data.shape), f"{listed(release.keys, 6)} masked",
         number_of(len(release.synthetic), "synthetic set"), "no epsilon",
     ]  # fmt: skip
     return page.render_page("Masked release", sections, confidential=True, facts=facts)
 
 
-def mask_verdict(
+def mask_sections(
     release: MaskedRelease,
-    before: MatchingRisk,
-    after: MatchingRisk,
+    *,
+    radius: Mapping[str, float] | None = None,
     utility: ModelUtility | None = None,
+) -> list[page.Section]:
+    """What the report holds, the verdict first: the risk of an intruder who matches keys within
+    this `radius`, and an analysis. Confidential."""
+    data, types, within = release.data, release.settings["keys"], radius or {}
+    before, after = (
+        release_risk(each, data, keys=release.keys, radius=radius) for each in (None, release)
+    )
+    of_numbers = {key: value for key, value in within.items() if types[key] == "continuous"}
+    groups = risk_subgroups(data, release.keys, FEW, of_numbers, types=types)
+    masks = [f"{key}: {mask}" for key, mask in release.statement.masks.items()]
+    sections = [_verdict(release, before, after, utility)]
+    if utility is not None:
+        sections.append(model_section(utility, "An analysis on data and sets"))
+    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
+    reach = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
+    drawn, table = figures.plot_subgroups(groups), page.frame_table(groups.table[columns])
+    of_groups = page.section(
+        "mask, subgroups", figures=[drawn], tables=[table], groups=groups, radius=reach
+    )
+    sections += [_risk(before, after), of_groups, _keys(release)]
+    if release.diagnostics is not None:
+        sections.append(convergence_section(release.diagnostics, of="the association model"))
+    method = release.statement.method
+    return [*sections, page.section("mask, statement", bullets=masks, method=method)]
+
+
+def _verdict(
+    release: MaskedRelease, before: MatchingRisk, after: MatchingRisk, utility: ModelUtility | None
 ) -> page.Section:
     """What the masks take from an intruder, what they change, and what an analysis keeps."""
     judged = {}
@@ -106,25 +104,16 @@ def _risk(before: MatchingRisk, after: MatchingRisk) -> page.Section:
     return page.section("mask, risk", figures=[figure], tables=[table], after=after)
 
 
-def _subgroups(groups: RiskSubgroups) -> page.Section:
-    columns = ["subgroup", "records", "share", "median_matches", "median_matches_levels"]
-    radius = ", ".join(f"{name} within {value:g}" for name, value in groups.radius.items())
-    return page.section(
-        "mask, subgroups", figures=[figures.plot_subgroups(groups)],
-        tables=[page.frame_table(groups.table[columns])], groups=groups, radius=radius,
-    )  # fmt: skip
-
-
-def _keys(release: MaskedRelease, data: pd.DataFrame) -> page.Section:
-    kinds, parts = release.settings["keys"], []
+def _keys(release: MaskedRelease) -> page.Section:
+    data, kinds, parts = release.data, release.settings["keys"], []
     for key in release.keys:
         sets = [table[key] for table in release.synthetic]
         shown = _in_order(data[key]) if kinds[key] == "ordered" else data[key]
         levels = kinds[key] != "continuous"
-        parts.append(replace(column_section(key, shown, sets, levels=levels), level=3))
+        parts.append(column_section(key, shown, sets, levels=levels))
     rows = [[key, str(kinds[key]), f"{share:.3f}"] for key, share in release.unchanged.items()]
     table = page.Table(header=["key", "type", "unchanged"], rows=rows, numbers=True)
-    return replace(page.section("mask, keys", tables=[table]), parts=parts)
+    return page.section("mask, keys", tables=[table], parts=parts)
 
 
 def _in_order(column: pd.Series) -> pd.Series:

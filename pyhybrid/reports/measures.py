@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyhybrid.measures.models import ModelUtility
 from pyhybrid.measures.summaries import MEASURES, RiskSummary, UtilitySummary
@@ -25,29 +24,26 @@ def utility_report(summary: UtilitySummary, facts: Sequence[str] = ()) -> str:
     folded = [measures, *(model_section(fit, "Inference") for fit in summary.models)]
     sections = [verdicts.utility_verdict(summary), _distributions(summary), _pairs(summary),
                 *(replace(part, folded=True) for part in folded)]  # fmt: skip
-    title = "Utility of synthetic data"
-    return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
+    return _whole_page("Utility of synthetic data", sections, facts)
 
 
 def risk_report(summary: RiskSummary, facts: Sequence[str] = ()) -> str:
     """One HTML file on synthetic sets, with `facts` below its title. Confidential."""
     matching, correct = summary.matching, summary.matching.correct_by_record
+    table, lacking = measure_table(summary.overall()), correct is None
     by_record = matching.by_record if correct is None else correct
-    values: dict[str, Any] = {
-        "keys": summary.keys,
-        "n": matching.n_targets,
-        "lacking": correct is None,
-    }
+    drawn = figures.plot_matching_risk({"synthetic": by_record})
     sections = [
         verdicts.risk_verdict(summary),
-        page.section("risk", tables=[measure_table(summary.overall())], **values),
         page.section(
-            "risk by record",
-            figures=[figures.plot_matching_risk({"synthetic": by_record})],
-            **values,
+            "risk", tables=[table], keys=summary.keys, n=matching.n_targets, lacking=lacking
         ),
+        page.section("risk by record", figures=[drawn], lacking=lacking),
     ]
-    title = "Disclosure risk of synthetic data"
+    return _whole_page("Disclosure risk of synthetic data", sections, facts)
+
+
+def _whole_page(title: str, sections: Sequence[page.Section], facts: Sequence[str]) -> str:
     return page.render_page(title, sections, confidential=True, advice=page.NOTHING, facts=facts)
 
 
@@ -77,13 +73,12 @@ def _distributions(summary: UtilitySummary) -> page.Section:
         [str(row[0]), Judged("max_ecdf", row[1]).cell, *map(page.number_text, row[2:])]
         for row in worst.head(_MOST_COLUMNS).to_numpy().tolist()
     ]
-    drawn = [
+    parts = [
         column_section(name, tables.real[name], [table[name] for table in tables.synthetic])
         for name in list(worst["column"])[:_MOST_DRAWN]
     ]
     table = page.Table(header=header, rows=rows, numbers=True)
-    columns = page.section("columns", tables=[table], same=same)
-    return replace(columns, parts=[replace(part, level=3) for part in drawn])
+    return page.section("columns", tables=[table], parts=parts, same=same)
 
 
 def _pairs(summary: UtilitySummary) -> page.Section:
@@ -92,12 +87,9 @@ def _pairs(summary: UtilitySummary) -> page.Section:
     names = [name for name in tables.one_way["column"] if name in set(shown)]
     pairs = tables.two_way.head(_MOST_PAIRS)[["first", "second", "ratio", "total_variation"]]
     pairs = pairs[pairs["total_variation"] > 0]
-    return page.section(
-        "pairs",
-        figures=[figures.plot_pairs(tables.matrix().loc[names, names])],
-        tables=[page.frame_table(pairs)] if len(pairs) else [],
-        measure=MEASURES["table_ratio"],
-    )
+    drawn, measure = figures.plot_pairs(tables.matrix().loc[names, names]), MEASURES["table_ratio"]
+    worst = [page.frame_table(pairs)] if len(pairs) else []
+    return page.section("pairs", figures=[drawn], tables=worst, measure=measure)
 
 
 def model_section(fit: ModelUtility, heading: str) -> page.Section:

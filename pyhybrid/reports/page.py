@@ -92,10 +92,10 @@ def frame_table(frame: pd.DataFrame) -> Table:
 
 def folded(heading: str, parts: Sequence[Section]) -> Section:
     """One folded section of several, whose headings are below its own."""
-    return Section(heading=heading, parts=[replace(part, level=3) for part in parts], folded=True)
+    return Section(heading=heading, parts=_below(parts), folded=True)
 
 
-def picture_of(figure: Figure, *, alt: str, caption: str = "") -> Picture:
+def picture_of(figure: Figure, alt: str, caption: str = "") -> Picture:
     """The figure as an inlined picture, the widest ones as wide as the page."""
     width, height = (round(96 * inches) for inches in figure.get_size_inches())
     share = min(100, round(100 * figure.get_figwidth() / _WIDEST))
@@ -165,33 +165,30 @@ def section(
     name: str,
     /,
     *,
-    figures: Iterable[Figure | None] = (),
-    tables: Iterable[Table | None] = (),
+    figures: Iterable[Figure] = (),
+    tables: Iterable[Table] = (),
     paragraphs: Sequence[Sequence[str]] = (),
     bullets: Sequence[str] = (),
+    parts: Sequence[Section] = (),
     **values: Any,
 ) -> Section:
     """The section of a name in `words.jinja`, with figures and tables in the order of its words,
-    None where one is left out, and paragraphs before its own. Templates read `values`; a paragraph
-    that comes out empty is left out, and a table may have a caption already."""
+    paragraphs before its own, and `parts` below it. Templates read `values`; a paragraph that comes
+    out empty is left out, and a table may have a caption already."""
     heading, alts, captions, said, above = (
         _WORDS.all_of(name, field, values)
         for field in ("heading", "alt", "caption", "text", "table")
     )
-    pictures = [
-        picture_of(figure, alt=alts[place], caption=captions[place])
-        for place, figure in enumerate(figures)
-        if figure is not None
-    ]
-    shown = [
-        table if table.caption else replace(table, caption=above[place])
-        for place, table in enumerate(tables)
-        if table is not None
-    ]
+    named = [t if t.caption else replace(t, caption=above[place]) for place, t in enumerate(tables)]
     return Section(
         heading="".join(heading), paragraphs=[*paragraphs, *([text] for text in said if text)],
-        bullets=bullets, pictures=pictures, tables=shown,
+        bullets=bullets, pictures=[*map(picture_of, figures, alts, captions)], tables=named,
+        parts=_below(parts),
     )  # fmt: skip
+
+
+def _below(parts: Sequence[Section]) -> list[Section]:
+    return [replace(part, level=3) for part in parts]
 
 
 def interval_text(row: pd.Series, prefix: str = "") -> str:

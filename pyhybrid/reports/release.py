@@ -76,6 +76,10 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
         for name in release.synthesized
     ]
     marks = [page.Section(tables=[verdicts.judged_table(judged)])] if judged else []
+    kept = {} if release.origin is None else release.origin.relations
+    rows = [[text, f"{of_data:.1%}", f"{of_rows:.1%}"] for text, (of_data, of_rows) in kept.items()]
+    header = ("relation", "records that keep it", "synthetic rows")
+    relations = [page.section("relations", tables=[page.Table(header=header, rows=rows)])]
     estimates, of_records, convergence = (
         [
             replace(part, heading=f"{part.heading}: {', '.join(step.synthesized)}")
@@ -86,7 +90,7 @@ def release_report(release: Release, data: pd.DataFrame, *, table: str = "") -> 
     )  # fmt: skip
     sections = [
         replace(top, cards=cards_of(judged, release, data), paragraphs=[[about], *top.paragraphs]),
-        *_relations(release),
+        *(relations if rows else []),
         *by_column.repeated_section(release, data),
         *by_column.pairs_section(ratios),
         page.folded("Each column", [*marks, *columns]),
@@ -119,16 +123,6 @@ def beside_data(release: Release, data: pd.DataFrame) -> Release:
     columns = list(release.synthesized)
     tables = [table[columns].set_axis(data.index) for table in release.synthetic]
     return replace(release, synthetic=[joined(data, table) for table in tables])
-
-
-def _relations(release: Release) -> list[page.Section]:
-    """How many records, and synthetic rows, keep each declared relation."""
-    kept = {} if release.origin is None else release.origin.relations
-    rows = [[text, f"{of_data:.1%}", f"{of_rows:.1%}"] for text, (of_data, of_rows) in kept.items()]
-    header = ("relation", "records that keep it", "synthetic rows")
-    return (
-        [page.section("relations", tables=[page.Table(header=header, rows=rows)])] if rows else []
-    )
 
 
 def _of_records(release: ReleaseRecord, _: Origin | None) -> list[page.Section]:

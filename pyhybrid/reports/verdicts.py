@@ -131,15 +131,18 @@ def judge_outcome(data: pd.Series, sets: Sequence[pd.Series]) -> tuple[Judged, .
     sets' distribution and of missing values, or of its shares."""
     if not is_number(data):
         truth = level_shares(data)
-        off = [level_shares(column).sub(truth, fill_value=0.0).abs().sum() / 2 for column in sets]
-        return (Judged("total_variation", float(np.mean(off))),)
+        apart = [level_shares(column).sub(truth, fill_value=0.0).abs().sum() / 2 for column in sets]
+        return (Judged("total_variation", float(np.mean(apart))),)
     real, *drawn = (_finite(column) for column in (data, *sets))
     judged: list[Judged] = []
     if min(real.size, *(values.size for values in drawn)) > 1:
         error = float(real.std(ddof=1) / np.sqrt(real.size))
         mean, ends = _mean_of_sets(drawn)
-        if real.any():
-            judged.append(judge_mean(mean, float(real.mean()), float(real.std())))
+        if real.any():  # a share of the mean, or in deviations of the column where it is near 0
+            size, deviation = abs(float(real.mean())), float(real.std())
+            near = size < _NEAR_0 * deviation
+            off = float(abs(mean - real.mean()) / ((deviation if near else size) or np.nan))
+            judged.append(Judged("mean_error", off, in_deviations=near))
         if error > 0:
             gap = standardised_difference(real.mean(), mean, error)
             judged.append(Judged("standardised_difference", float(gap)))
@@ -168,13 +171,6 @@ def judged_columns(release: Release, data: pd.DataFrame) -> dict[str, tuple[Judg
         return min(measure.rank for measure in judged[column]), -far
 
     return {column: judged[column] for column in sorted(filter(judged.get, judged), key=place)}
-
-
-def judge_mean(synthetic: float, mean: float, deviation: float) -> Judged:
-    """The error of a mean as a share of it, or in deviations of the column where it is near 0."""
-    near = abs(mean) < _NEAR_0 * deviation
-    off = float(abs(synthetic - mean) / ((deviation if near else abs(mean)) or np.nan))
-    return Judged("mean_error", off, in_deviations=near)
 
 
 def _mean_of_sets(sets: Sequence[FloatArray]) -> tuple[float, FloatArray]:
@@ -245,25 +241,21 @@ def verdict_section(
     """What a release guarantees, how good its columns are, what looks wrong, and sentences on
     relations that are `lost`. Confidential."""
     censored, diagnostics = release.confidential.censored, release.diagnostics
+    told, origin = {}, release.origin
+    if origin is not None:  # published columns that give synthesized ones, and how
+        gone = [*release.decisions.drop, *release.decisions.ids]
+        data = origin.data.drop(columns=gone, errors="ignore")
+        alone = exposed_columns(data.drop(columns=[*release.synthesized], errors="ignore"), ())
+        found = exposed_columns(data, release.synthesized)
+        told = {name: why for name, why in found.items() if name not in alone}
     return in_short(
         "verdict", judged, lost,
         charge=release.charge, strict=release.charge.kind == STRICT,
         converged=release.charge.converged and (diagnostics is None or diagnostics.converged),
         censored=censored is not None and censored.mean() > 0.5,
-        drifted=[] if release.origin is None else release.origin.drifted,
-        told=_told(release),
+        drifted=[] if origin is None else origin.drifted,
+        told=[f"{name}: {why}" for name, why in told.items()],
     )  # fmt: skip
-
-
-def _told(release: Release) -> list[str]:
-    """Published columns from which synthesized ones can be computed, and how."""
-    if release.origin is None:
-        return []
-    gone = [*release.decisions.drop, *release.decisions.ids]
-    data = release.origin.data.drop(columns=gone, errors="ignore")
-    alone = exposed_columns(data.drop(columns=[*release.synthesized], errors="ignore"), ())
-    found = exposed_columns(data, release.synthesized)
-    return [f"{name}: {why}" for name, why in found.items() if name not in alone]
 
 
 def utility_verdict(summary: UtilitySummary) -> Section:

@@ -13,9 +13,9 @@ import pytest
 import pyhybrid as ph
 from pyhybrid import cli
 from pyhybrid.tables.read import read_file
+from tests.conftest import Run
 from tests.refusals import fails, refuses
 
-Run = Any
 FAST = ["--fit", "engine=embedded,seed=1,draws=400,refits=0"]
 LOOSE = ["--mechanism", "lipschitz"]
 """What few records need."""
@@ -37,26 +37,21 @@ def csv(tmp_path: Path) -> Path:
     return path
 
 
-def _text(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
-
-
 def test_synthesize_from_csv_keeps_the_text_of_other_columns(run: Run, csv: Path) -> None:
     arguments = ["--formula", "visits ~ sex", *LOOSE, "--out", "out", "--n-synthetic", "2", *FAST]
     code, out, err = run("synthesize", str(csv), *arguments)
     assert (code, err.count("\n")) == (0, 1)
     assert "column 'country': 'NA' is taken for a missing value" in err
-    original = _text(csv)
-    for place in (1, 2):
-        made = _text(csv.parent / "out" / "public" / f"synthetic_{place}.csv")
+    paths = [csv, *(csv.parent / f"out/public/synthetic_{place}.csv" for place in (1, 2))]
+    original, *sets = (pd.read_csv(path, dtype=str, keep_default_na=False) for path in paths)
+    for made in sets:
         pd.testing.assert_frame_equal(made.drop(columns="visits"), original.drop(columns="visits"))
         assert not made["visits"].equals(original["visits"])
         assert made["visits"].astype(int).ge(0).all()
     release = ph.Release.load(csv.parent / "out")
     assert f"{release.charge.epsilon:g}" in out
     assert "This is local" in out
-    report = (csv.parent / "out" / "confidential" / "report.html").read_text()
-    assert "CONFIDENTIAL" in report
+    assert "CONFIDENTIAL" in (csv.parent / "out/confidential/report.html").read_text()
 
 
 FORMULA = ["--formula", "visits ~ 1"]
@@ -77,14 +72,12 @@ NAMED = [*POISSON, "unweighted"]
     ("visits,x,y\n1,,1\n2,1,2\n", ["data.csv", "--formula", "y ~ visits", "--formula", "x ~ visits",
      "--model", "normal:unit=2", "--model", "poisson:lower=0", "--mechanism", "unweighted"],
      "step 2: outcome 'x' must not be missing"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, *POISSON, "unweighted:scale=1"],
-     "takes no scale"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--n-synthetic", "0"], "--n-synthetic"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, *NAMED, "--fit", "seed=-3"], "seed must be"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--no-such-option"], "--no-such-option"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--types", "t.json"],
-     "leave out --types"),
-    ("visits\n1\n2\n", ["data.csv", *FORMULA, "--fit", "chains=2"], "leave out --fit"),
+    *(("visits\n1\n2\n", ["data.csv", *FORMULA, *words], message) for words, message in (
+        ([*POISSON, "unweighted:scale=1"], "takes no scale"),
+        (["--n-synthetic", "0"], "--n-synthetic"), (["--no-such-option"], "--no-such-option"),
+        ([*NAMED, "--fit", "seed=-3"], "seed must be"),
+        (["--types", "t.json"], "leave out --types"), (["--fit", "chains=2"], "leave out --fit"),
+    )),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
     change: str | None, arguments: list[str], message: str, refused: Run, tmp_path: Path
@@ -129,18 +122,6 @@ def test_python_m_is_the_command(tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert err.startswith("pyhybrid: ")
     assert err.count("\n") == 1
-
-
-@pytest.mark.long
-def test_demo_shows_both_mechanisms_and_saves(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("demo", "--fit", "engine=embedded,seed=2")
-    assert (code, err) == (0, "")
-    for part in ("This is strict", "This is local", "20,190", "2 Delta", "epsilon = 1 at delta"):
-        assert part in out
-    strict, local = (ph.Release.load(tmp_path / f"pyhybrid-demo{end}") for end in ("", "-local"))
-    assert (strict.charge.kind, strict.charge.epsilon) == ("strict", 1)
-    assert local.charge.kind == "asymptotic local"
-    assert [len(each) for each in (*strict.synthetic, *local.synthetic)] == [20190] * 6
 
 
 def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,80 +26,79 @@ def survey(tmp_path, monkeypatch):
     return table
 
 
+@pytest.fixture
+def ask(run, survey):
+    """`synthesize` of a formula of the survey: its exit code, what it shows, its notes."""
+    return lambda formula, *words: run(
+        "synthesize", "survey.csv", "--formula", formula, "--out", "o", *words
+    )
+
+
 def again(shown):
     """The options that a draft ends with."""
     return shlex.split(next(line for line in shown.splitlines() if line.startswith("--model ")))
 
 
-def test_without_a_model_the_options_are_shown_and_work(run, survey):
-    asked = ["synthesize", "survey.csv", "--formula", "voted ~ age + sex", "--out", "o"]
-    code, out, err = run(*asked)
+def test_without_a_model_the_options_are_shown_and_work(ask):
+    code, out, err = ask("voted ~ age + sex")
     assert code == 2
     assert "at epsilon 1 intervals will be" in err, "known before anything is spent"
     assert not Path("o").exists()
     assert "voted seems to hold two levels" in out
-    code, out, err = run(*asked, *again(out))
+    code, out, err = ask("voted ~ age + sex", *again(out))
     assert code == 0, err
     assert "at epsilon 1 intervals will be" in err
     charge = json.loads(Path("o/public/charge.json").read_text())
     assert (charge["epsilon"], charge["kind"], charge["delta"]) == (1.0, "strict", 1e-6)
 
 
-def test_numbers_of_persons_and_columns_that_tell_an_outcome_are_not_published(run, survey):
+def test_numbers_of_persons_and_columns_that_tell_an_outcome_are_not_published(ask, survey):
     """Seen: a panel's numbers of persons, and all parts of a total, left with one note, or none."""
     k = np.arange(400)
     table = survey[["visits"]][:400].assign(Fallnr=[f"F{7 * (i // 2):05d}" for i in k], welle=k % 2)
     other = survey["age"][:400]
     table.assign(other=other, total=other + table["visits"]).to_csv("survey.csv", index=False)
-    asked = ["synthesize", "survey.csv", "--formula", "visits ~ total", "--out", "o"]
-    code, _, err = run(*asked, "--model", "negative_binomial")
+    asked = "visits ~ total", "--model", "negative_binomial"
+    code, _, err = ask(*asked)
     assert (code, Path("o").exists()) == (2, False)
     assert "'Fallnr': it may identify persons with several rows each" in err
-    _, out, _ = run(*asked)
+    _, out, _ = ask("visits ~ total")
     assert again(out)[-1] == "Fallnr,other", "no predictor, if another one will do"
-    code, out, err = run(
-        *asked, "--model", "negative_binomial", "--unit", "Fallnr", "--drop", "Fallnr"
-    )
+    code, out, err = ask(*asked, "--unit", "Fallnr", "--drop", "Fallnr")
     assert code == 0, err
     told = "Published columns give synthesized values of the records away"
     assert told in out
     assert told in Path("o/confidential/report.html").read_text()
 
 
-def test_the_command_shown_leaves_out_what_needs_a_decision(run, survey):
+def test_the_command_shown_leaves_out_what_needs_a_decision(ask, survey):
     """It works as it stands; what is read or was decided is not named again."""
     table = survey[["age", "sex", "visits"]].assign(person_id=np.arange(2000) * 7, note="a b c")
     table.assign(name=[f"Ann {k}" for k in range(2000)]).to_csv("survey.csv", index=False)
-    asked = ["synthesize", "survey.csv", "--formula", "visits ~ age", "--drop", "name"]
-    code, out, _ = run(*asked, "--out", "o")
-    asked += ["--out", "o"]
+    code, out, _ = ask("visits ~ age", "--drop", "name")
     assert code == 2
     assert "person_id: not safe to publish as is" in out
-    code, out, err = run(*asked, *again(out))
+    code, out, err = ask("visits ~ age", "--drop", "name", *again(out))
     assert code == 0, err
     assert not {"person_id", "name"} & set(pd.read_csv("o/public/synthetic_1.csv").columns)
 
 
-@pytest.mark.parametrize(
-    ("formula", "said"),
-    [
-        ("pension ~ age", "and zeros: --model lognormal:decimals=2,unit=20000,zeros=true"),
-        ("seen ~ age + sex", "and missing values: --model negative_binomial:missing=true"),
-        ("vote ~ age", "and missing values: --model bernoulli:levels=no+yes,missing=true"),
-    ],
-)  # fmt: skip
-def test_zeros_and_missing_values_are_declared_by_the_command_shown(run, survey, formula, said):
+@pytest.mark.parametrize(("formula", "said"), [
+    ("pension ~ age", "and zeros: --model lognormal:decimals=2,unit=20000,zeros=true"),
+    ("seen ~ age + sex", "and missing values: --model negative_binomial:missing=true"),
+    ("vote ~ age", "and missing values: --model bernoulli:levels=no+yes,missing=true"),
+])  # fmt: skip
+def test_zeros_and_missing_values_are_declared_by_the_command_shown(ask, survey, formula, said):
     outcome = formula.split(" ")[0]
     gone = np.random.default_rng(2).random(len(survey)) < 0.2
     survey["pension"] = np.where(gone, 0, survey["income"])
     survey["seen"] = survey["visits"].astype("Int64").mask(gone)
     survey["vote"] = survey["voted"].mask(gone)
     survey[["age", "sex", outcome]].to_csv("survey.csv", index=False)
-    asked = ["synthesize", "survey.csv", "--formula", formula, "--out", "o", "--epsilon", "2"]
-    code, out, _ = run(*asked)
+    code, out, _ = ask(formula, "--epsilon", "2")
     assert code == 2
     assert said in " ".join(out.split())
-    code, _, err = run(*asked, *again(out))
+    code, _, err = ask(formula, "--epsilon", "2", *again(out))
     assert code == 0, err
     release = ph.Release.load("o")
     assert release.charge.kind == "strict"
@@ -107,12 +106,11 @@ def test_zeros_and_missing_values_are_declared_by_the_command_shown(run, survey,
     assert abs((values.isna() | (values == 0)).mean() - 0.25) < 0.15
 
 
-def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
-    code, _, err = run(
-        "synthesize", "survey.csv", "--formula", "voted ~ age", "--formula",
-        "visits ~ voted + age", "--model", "bernoulli:levels=no+yes", "--model",
-        "negative_binomial", "--epsilon", "2", "--out", "o",
-    )  # fmt: skip
+def test_several_formulas_share_epsilon_and_read_synthetic_columns(ask):
+    models = ["--model", "bernoulli:levels=no+yes", "--model", "negative_binomial"]
+    code, _, err = ask(
+        "voted ~ age", "--formula", "visits ~ voted + age", *models, "--epsilon", "2"
+    )
     assert code == 0, err
     release = ph.Release.load("o")
     assert release.charge.kind == "strict"
@@ -120,18 +118,14 @@ def test_several_formulas_share_epsilon_and_read_synthetic_columns(run, survey):
     assert release.synthesized == ("voted", "visits")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--fit", "chains=2"), "leave out --fit"),
-        (("--drop", "age"), "'age' must be published as it is"),
-        (("--reference", "survey.csv"), "--holds-no-released-record"),
-        (("--mechanism", "clipped-scores:wieghts=w"), "takes no wieghts"),
-    ],
-)
-def test_what_it_does_not_take_is_one_line(run, survey, words, said):
-    code, _, err = run("synthesize", "survey.csv", "--formula", "visits ~ age", "--model",
-                       "poisson", "--out", "o", *words)  # fmt: skip
+@pytest.mark.parametrize(("words", "said"), [
+    (("--fit", "chains=2"), "leave out --fit"),
+    (("--drop", "age"), "'age' must be published as it is"),
+    (("--reference", "survey.csv"), "--holds-no-released-record"),
+    (("--mechanism", "clipped-scores:wieghts=w"), "takes no wieghts"),
+])  # fmt: skip
+def test_what_it_does_not_take_is_one_line(ask, words, said):
+    code, _, err = ask("visits ~ age", "--model", "poisson", *words)
     assert code == 2
     assert said in err.splitlines()[-1]
     assert not Path("o").exists()
@@ -149,30 +143,27 @@ def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, surv
     assert not Path("survey.types.json").exists()
 
 
-def test_a_reference_chooses_the_model_and_the_start(run, survey):
-    asked = ("synthesize", "survey.csv", "--formula", "income ~ age", "--reference",
-             "last_year.csv", "--holds-no-released-record", "--out", "o")  # fmt: skip
+def test_a_reference_chooses_the_model_and_the_start(ask, survey):
+    asked = ("income ~ age", "--reference", "last_year.csv", "--holds-no-released-record")
     survey.to_csv("last_year.csv", index=False)
-    code, _, err = run(*asked)
+    code, _, err = ask(*asked)
     assert code == 2
     assert "2,000 rows are in both tables" in err
     survey[:1000].to_csv("last_year.csv", index=False)
     survey[1000:].to_csv("survey.csv", index=False)
-    code, _, err = run(*asked)
+    code, _, err = ask(*asked)
     assert code == 0, err
     assert "model of income by the reference: lognormal:decimals=2" in err
     assert "start" in ph.Release.load("o").settings
 
 
-def test_one_cell_changes_nothing_that_is_shown_or_asked(run, survey):
+def test_one_cell_changes_nothing_that_is_shown_or_asked(ask, survey):
     """The same exit code, notes and files by name, whatever one cell of the outcome holds."""
-    words = ("synthesize", "survey.csv", "--formula", "visits ~ age + sex", "--model",
-             "negative_binomial", "--out", "o", "--overwrite")  # fmt: skip
-    notes = set()
+    words, notes = ("visits ~ age + sex", "--model", "negative_binomial", "--overwrite"), set()
     for cell in ("3", "x", "", "1e400"):
         table = survey[:300].astype({"visits": object})
         table.loc[5, "visits"] = cell
         table.to_csv("survey.csv", index=False)
-        code, _, err = run(*words)
+        code, _, err = ask(*words)
         notes.add((code, err))
     assert len(notes) == 1

@@ -18,13 +18,8 @@ from tests.conftest import Run
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root, rng, n = tmp_path_factory.mktemp("stored"), np.random.default_rng(1), 6_000
     age = rng.integers(18, 90, n)
-    table = pd.DataFrame(
-        {
-            "age": age,
-            "area": rng.choice(["north", "south"], n),
-            "visits": rng.poisson(1 + age / 30),
-        }
-    )
+    area, visits = rng.choice(["north", "south"], n), rng.poisson(1 + age / 30)
+    table = pd.DataFrame({"age": age, "area": area, "visits": visits})
     (root / "files").mkdir()
     table.to_parquet(root / "files" / "a.parquet")
     with duckdb.connect(str(root / "s.duckdb")) as connection:

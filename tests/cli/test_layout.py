@@ -1,6 +1,9 @@
-"""What a terminal of 80 columns shows: no line is longer, no word is broken, errors show a call."""
+"""What a terminal of 80 columns shows: no line is longer, no word is broken, errors show a call;
+lines of progress for logs: often enough, with times, and without values."""
 
 import shlex
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pandas as pd
 import pytest
 
 from pyhybrid.cli.app import COMMANDS, PARTS, command_of, help_texts
-from pyhybrid.cli.console import frame_table, show
+from pyhybrid.cli.console import frame_table, progress_line, progress_lines, show
 
 
 @pytest.mark.parametrize("columns", [2, 9])
@@ -57,3 +60,35 @@ def test_slips_in_names_are_told_what_was_meant(
 ) -> None:
     pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
     assert meant in refused("synthesize", "data.csv", "--formula=visits ~ 1", *arguments, "--out=o")
+
+
+def test_numbers_in_the_name_of_a_step_are_left_out() -> None:
+    """A scalar weight is a function of the data: bars for the owner show it, a log must not."""
+    assert progress_line(31, "starting", 0, 0) == "pyhybrid: 0:31 elapsed; starting"
+    expected = "pyhybrid: 1:30 elapsed; Unweighted fit: 2000 of 8000 (25%)"
+    assert progress_line(90, "Unweighted fit", 2000, 8000) == expected
+    for label in ("scalar weight 0.4735", "scalar weight 1e-05", "re-weighting, k = 0.9512"):
+        line = progress_line(1, label, 1, 2)
+        assert not any(text in line for text in ("4735", "1e-05", "9512")), line
+
+
+def test_a_long_step_without_a_report_of_its_own_still_writes_lines() -> None:
+    """As it was, 67 minutes went by without a line in a log."""
+    lines: list[str] = []
+    with progress_lines(lines.append, every=0.05) as report:
+        report("NormalMixture fit", 10, 100)
+        deadline = time.monotonic() + 20
+        while len(lines) < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert len(lines) >= 3
+    assert all("NormalMixture fit: 10 of 100 (10%)" in line for line in lines[1:])
+    assert not [t for t in threading.enumerate() if t.name == "pyhybrid progress"]
+
+
+def test_a_closed_log_stops_nothing() -> None:
+    def closed(line: str) -> None:
+        raise ValueError("I/O operation on closed file")
+
+    with progress_lines(closed, every=0.01) as report:
+        report("fit", 1, 2)
+        time.sleep(0.05)

@@ -56,11 +56,10 @@ def summaries(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_utility_is_that_of_python(folder: Path, summaries: list[Any]) -> None:
     assert run([*UTILITY, "--formula", "income ~ `age` + sex"]) == 0
-    sets = [pd.read_csv(f"synthetic_{i}.csv", dtype={"zip": str}) for i in (1, 2)]
-    real = pd.read_csv("real.csv", dtype={"zip": str})  # "007" is a code
-    own = ph.measures.utility_summary(
-        real, sets, formulas=["income ~ `age` + sex"], n_permutations=2, rng=1
-    )
+    files = ("real.csv", "synthetic_1.csv", "synthetic_2.csv")
+    real, *sets = (pd.read_csv(file, dtype={"zip": str}) for file in files)  # "007" is a code
+    how = {"formulas": ["income ~ `age` + sex"], "n_permutations": 2, "rng": 1}
+    own = ph.measures.utility_summary(real, sets, **how)
     assert summaries[0].overall() == pytest.approx(own.overall())
 
 
@@ -90,12 +89,11 @@ def test_files_are_private_and_say_so(
     assert run([*command, *outputs]) == 0
     shown = capsys.readouterr().out
     assert "CONFIDENTIAL" in shown
-    assert stat.S_IMODE(Path("out/report.html").stat().st_mode) == 0o600
     assert "out/report.html" in shown
+    assert stat.S_IMODE(Path("out/report.html").stat().st_mode) == 0o600
     html = Path("out/report.html").read_text()
-    assert "<strong>CONFIDENTIAL" in html
-    assert " · real.csv: " in html
-    assert "publish no part of this page" in html
+    for said in ("<strong>CONFIDENTIAL", " · real.csv: ", "publish no part of this page"):
+        assert said in html
     assert not re.search(r"(src|href)=\"(?!data:|#part-)", html)
     assert html.count("<figure>") >= (2 if command is UTILITY else 1)
     refuses("must be a new file: it exists", run, [*command, *outputs])

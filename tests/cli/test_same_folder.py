@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from tests.conftest import Run
 
-Run = Any
 SETTINGS = ph.engines.SamplerSettings(chains=2, warmup=600, draws=600)
-OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS}
-CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600"]
+OPTIONS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS, "refits": 0}
+CHAINS = ["--fit", "seed=1,engine=embedded,chains=2,warmup=600,draws=600,refits=0"]
 HISTOGRAM: dict[str, Any] = {"lower": 0, "upper": 40, "n_bins": 8, "epsilon": 1}
 
 
@@ -39,17 +39,13 @@ def _mask(df: pd.DataFrame) -> Any:
     return ph.masking.MaskedImputation(keys=["sex"], masks=masks, n_synthetic=2).release(df, seed=1)
 
 
+_BINS = ",".join(f"{key}={value}" for key, value in HISTOGRAM.items())
 CASES: dict[str, tuple[Callable[[pd.DataFrame], Any], list[str]]] = {
-    "sequence": (
-        _sequence,
-        ["synthesize", "data.csv", "--formula", "doctor ~ 1", "--formula", "visits ~ doctor",
-         "--model", "poisson", "--mechanism", "lipschitz", *CHAINS],
-    ),
-    "histogram": (
-        _histogram,
-        ["synthesize", "data.csv", "--formula", "visits ~ 1", "--mechanism",
-         "perturbed_histogram:" + ",".join(f"{k}={v}" for k, v in HISTOGRAM.items())],
-    ),
+    "sequence": (_sequence, [
+        "synthesize", "data.csv", "--formula", "doctor ~ 1", "--formula", "visits ~ doctor",
+        "--model", "poisson", "--mechanism", "lipschitz", *CHAINS]),
+    "histogram": (_histogram, ["synthesize", "data.csv", "--formula", "visits ~ 1", "--mechanism",
+                               f"perturbed_histogram:{_BINS}"]),
     "mask": (_mask, ["mask", "data.csv", "--key", "sex", "--seed", "1"]),
 }  # fmt: skip
 

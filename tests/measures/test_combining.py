@@ -1,54 +1,37 @@
-"""Combining rules: numbers worked out by hand, collapsing cases, coverage by simulation."""
+"""Combining rules and `pool`: coverage, and what the exact numbers of `tests/golden` leave."""
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+import statsmodels.formula.api as smf
 
+import pyhybrid as ph
 from pyhybrid.measures.combining import (
     Combined,
     combine_fully_synthetic,
     combine_multiple_imputation,
-    combine_nested,
     combine_noise_aware,
     combine_partially_synthetic,
 )
-
-FLAT = [
-    combine_partially_synthetic, combine_fully_synthetic, combine_noise_aware,
-    combine_multiple_imputation,
-]  # fmt: skip
-RULES = [*FLAT, combine_nested]
-Rule = Callable[..., Combined]
+from tests.refusals import refuses
 
 
-def shape_for(rule: Rule, *tail: int) -> tuple[int, ...]:
-    return (4, 3, *tail) if rule is combine_nested else (4, *tail)
-
-
-def check(result: Combined, **expected: float) -> None:
+def check(result: Combined, **expected: Any) -> None:
     for name, value in expected.items():
         assert getattr(result, name) == pytest.approx(value, rel=1e-12), name
 
 
-# q = 1, 2, 3 and v = .5, .7, .6: m = 3, mean q 2, b = ((-1)^2 + 0 + 1^2)/2 = 1, mean v = .6.
-Q, V = [1.0, 2.0, 3.0], [0.5, 0.7, 0.6]
-
-
 def test_noise_aware() -> None:
-    # As fully synthetic where b = 1 is at least 2 v: v = .3, T = 4/3 - .3, nu = 2 (1 - .225)^2.
-    result = combine_noise_aware(Q, [0.25, 0.35, 0.3])
-    check(result, estimate=2, between=1, within=0.3, variance=4 / 3 - 0.3, df=2 * 0.775**2)
-    assert not result.adjusted
-    # v = .6 > b / 2: as if b were 1.2, T = 4/3 * .6 and nu = 2 (1 - .6 / 1.6)^2.
-    result = combine_noise_aware(Q, V)
-    check(result, between=1, within=0.6, variance=0.8, df=2 * 0.625**2)
-    assert result.adjusted
-    # No variance at all: a point.
-    check(combine_noise_aware([1.0, 1.0], [0.0, 0.0]), variance=0, df=1)
+    # q = 1, 2, 3: m = 3, mean 2, b = 1. As fully synthetic where b is at least 2 v: v = .3,
+    # T = 4/3 - .3, nu = 2 (1 - .225)^2. Else, v = .6 > b / 2, as if b were 1.2: T = 4/3 * .6 and
+    # nu = 2 (1 - .6 / 1.6)^2. No variance at all: a point.
+    q, v = [[1, 2, 3], [1, 2, 3], [1, 1, 1]], [[0.25, 0.35, 0.3], [0.5, 0.7, 0.6], [0, 0, 0]]
+    result = combine_noise_aware(np.transpose(q), np.transpose(v))
+    check(result, estimate=[2, 2, 1], between=[1, 1, 0], within=[0.3, 0.6, 0],
+          variance=[4 / 3 - 0.3, 0.8, 0], df=[2 * 0.775**2, 2 * 0.625**2, 2])  # fmt: skip
+    assert result.adjusted.tolist() == [False, True, False]
 
 
 def test_fully_synthetic_zero_variance_is_fixed_too() -> None:
@@ -65,20 +48,6 @@ def test_interval_from_the_t_table() -> None:
     np.testing.assert_allclose(result.interval(), [3 - half, 3 + half], rtol=1e-9)
     # t_.95 on 4 degrees of freedom is 2.1318468.
     np.testing.assert_allclose(result.interval(0.9)[1] - 3, 2.1318467863266 * np.sqrt(0.5))
-
-
-@pytest.mark.parametrize("rule", RULES)
-@given(data=st.data())
-def test_vectors_are_combined_element_by_element(rule: Rule, data: st.DataObject) -> None:
-    shape = shape_for(rule, 3)
-    q = data.draw(hnp.arrays(float, shape, elements=st.integers(-20, 20).map(float)))
-    v = data.draw(hnp.arrays(float, shape, elements=st.integers(0, 200).map(float)))
-    whole = rule(q, v)
-    for j in range(3):
-        single = rule(q[..., j], v[..., j])
-        for name in ("estimate", "variance", "df", "between", "within", "adjusted"):
-            np.testing.assert_allclose(getattr(whole, name)[j], getattr(single, name), rtol=1e-12)
-        np.testing.assert_allclose(whole.interval()[:, j], single.interval(), rtol=1e-12)
 
 
 REPLICATES = 20_000
@@ -118,3 +87,66 @@ def test_coverage_catches_the_wrong_rules() -> None:
     assert coverage(naive) < 0.95 - FIVE_SE, "one set taken for the data undercovers"
     q, v = synthetic_means(5)
     assert coverage(combine_multiple_imputation(q, v)) > 0.95 + FIVE_SE, "Rubin's T is too large"
+
+
+def regressions(m: int, n: int = 80) -> list[Any]:
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(m):
+        frame = pd.DataFrame({"x": rng.normal(size=n)})
+        frame["y"] = 1 + 2 * frame["x"] + rng.normal(size=n)
+        found.append(smf.ols("y ~ x", frame).fit())
+    return found
+
+
+@pytest.mark.parametrize("rule", ["partially_synthetic", "fully_synthetic", "multiple_imputation"])
+def test_statsmodels_results_are_combined_as_their_arrays(rule: str) -> None:
+    models = regressions(4)
+    pooled = ph.measures.pool(models, rule=rule)
+    combine = getattr(ph.measures, f"combine_{rule}")
+    expected = combine([fit.params for fit in models], [fit.bse**2 for fit in models])
+    assert pooled.names == ("Intercept", "x")
+    assert pooled.rule == rule.replace("_", " ")
+    for part in ("estimate", "variance", "df", "adjusted"):
+        assert (getattr(pooled, part) == getattr(expected, part)).all()
+    table = pooled.table()
+    assert table.loc["x", "lower"] == expected.interval()[0, 1]
+    assert list(table.columns)[-2:] == ["p_value", "adjusted"]
+    assert not table.isna().any().any()
+
+
+def test_by_hand_partially_synthetic() -> None:
+    # q = 1, 2, 3; v = .5, .7, .6: T = 1/3 + .6, nu = 2 (1 + .6 * 3)^2 = 15.68.
+    row = ph.measures.pool([(1.0, 0.5), (2.0, 0.7), (3.0, 0.6)]).table().iloc[0]
+    assert row["standard_error"] == pytest.approx((14 / 15) ** 0.5, rel=1e-14)
+    assert row["df"] == pytest.approx(15.68, rel=1e-14)
+    # R: 2 * pt(-2 / sqrt(14 / 15), 15.68)
+    assert row["p_value"] == pytest.approx(0.0553217771211, rel=1e-10)
+
+
+def test_by_hand_nested() -> None:
+    # Nest means 2, 5: B = 4.5; within-nest variances 2, 0: bbar = 1; v = .5.
+    # T = 1.5 * 4.5 - 1/2 + .5 = 6.75; 1/nu = 6.75^2 / (1 * 6.75^2) + .5^2 / (2 * 1 * 6.75^2).
+    pairs = [[(1.0, 0.5), (3.0, 0.5)], [(5.0, 0.5), (5.0, 0.5)]]
+    pooled = ph.measures.pool(pairs, rule="nested")
+    assert pooled.variance == pytest.approx([6.75])
+    assert pooled.df == pytest.approx([1 / (1 + 0.25 / (2 * 6.75**2))])
+
+
+def test_without_error_there_is_a_p_value() -> None:
+    table = ph.measures.pool([([0.0, 1.0], [0.0, 0.0])] * 2).table()
+    assert table["p_value"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("models", "options", "message"), [
+    ([(1.0, 0.5)], {}, "rule 'partially synthetic' needs at least 2 sets"),
+    ([[(1.0, 1)], [(1.0, 1)] * 2], {"rule": "nested"}, "as many syntheses of each"),
+    ([(1.0, 0.5)] * 2, {"rule": "rubin"}, "rule must be one of"),
+    ([1, 2], {}, "model 1 must be a fitted model with params and bse"),
+    ([(1.0, 0.5), (np.nan, 0.5)], {}, "model 2 must have finite estimates"),
+    ([(1.0, 0.5), ([1.0, 2.0], [1.0, 1.0])], {}, "same terms in one order: model 2"),
+    ([([1.0, 2.0], [0.5])] * 2, {}, "as many variances as estimates"),
+    ([(1.0, -0.5)] * 2, {}, "variances finite and >= 0"),
+])  # fmt: skip
+def test_bad_input_is_named(models: Any, options: Any, message: str) -> None:
+    refuses(message, ph.measures.pool, models, **options)

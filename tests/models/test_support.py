@@ -30,8 +30,9 @@ RATING = RNG.integers(1, 6, N)
 
 def test_a_strict_local_mechanism_needs_a_model() -> None:
     table = pd.DataFrame({"y": COUNTS, "x": 1.0})
-    refuses("censored needs --model", model_for, None, "censored", "y ~ x", table)
-    assert model_for("poisson", "censored", "y ~ x", table) == ph.Poisson("y ~ x")
+    refuses("censored needs --model", model_for, None, "y ~ x", table,
+            mechanism="censored")  # fmt: skip
+    assert model_for("poisson", "y ~ x", table, mechanism="censored") == ph.Poisson("y ~ x")
 
 
 @pytest.mark.parametrize("model", [ph.Poisson, ph.NegativeBinomial])

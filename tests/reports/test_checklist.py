@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.engines import SamplerSettings
+from tests.fits import fit_options
 
-SHORT = SamplerSettings(chains=2, warmup=400, draws=600, parallel_chains=1)
+COUNTS = ph.Poisson("y ~ 1", prior="normal")
+SHORT = fit_options(chains=2, warmup=400, draws=600)
 
 
 def _table() -> pd.DataFrame:
@@ -20,18 +21,16 @@ def _table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
-    mechanism = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), delta=1e-3,
-                              accounting="gaussian")  # fmt: skip
-    return mechanism.release(_table(), n_synthetic=2, seed=20300405, engine="embedded",
-                             settings=SHORT)  # fmt: skip
+    mechanism = ph.Unweighted(COUNTS, delta=1e-3, accounting="gaussian")
+    return mechanism.release(_table(), n_synthetic=2, seed=20300405, **SHORT)
 
 
 def _rows(page: str) -> dict[str, tuple[str, str]]:
     row = r'<th scope="row">(.*?)</th><td[^>]*>(.*?)</td><td[^>]*>(.*?)</td>'
     cells = re.findall(row, page, re.DOTALL)
-    bare = [
-        [re.sub(r"<.*?>", "", each).replace("\u00a0", " ").strip() for each in row] for row in cells
-    ]
+    bare = (
+        [re.sub("<.*?>", "", each).replace("\u00a0", " ").strip() for each in row] for row in cells
+    )
     return {name: (found, mark) for name, found, mark in bare}
 
 
@@ -50,15 +49,12 @@ def test_what_stands_out_is_marked(release: ph.Release) -> None:
     """A seed set by hand, a large epsilon, records that are alone; the others are the controls."""
     rows = _rows(ph.reports.review_checklist(release))
     assert rows["Seed"][1] == "LOOK"
-    many = ph.Unweighted(ph.Poisson("y ~ 1", prior="normal"), accounting="lipschitz").release(
-        _table().assign(sex=np.arange(80)), n_synthetic=3, engine="embedded", settings=SHORT
-    )
+    own = _table().assign(sex=np.arange(80))
+    many = ph.Unweighted(COUNTS, accounting="lipschitz").release(own, n_synthetic=3, **SHORT)
     rows = _rows(ph.reports.review_checklist(many))
     assert rows["Epsilon"][1] == "LOOK"
     assert rows["Seed"][1] == "as it should be"
-    assert rows["Unique records"] == (
-        "80 of 80 records, by the unchanged columns", "LOOK"
-    )  # fmt: skip
+    assert rows["Unique records"] == ("80 of 80 records, by the unchanged columns", "LOOK")
 
 
 def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> None:
@@ -69,8 +65,8 @@ def test_neither_weights_nor_bounds_nor_seed_are_in_it(release: ph.Release) -> N
 
 
 def test_a_ledger_that_was_charged_is_told(release: ph.Release, tmp_path: Path) -> None:
-    ledger = ph.Ledger(tmp_path / "survey.ledger", budget=1e6, kind="asymptotic local",
-                       relation="remove", delta=1e-3)  # fmt: skip
+    how = {"kind": "asymptotic local", "relation": "remove", "delta": 1e-3}
+    ledger = ph.Ledger(tmp_path / "survey.ledger", budget=1e6, **how)
     release.save(tmp_path / "out", ledger=ledger)
     page = (tmp_path / "out" / "confidential" / "checklist.html").read_text()
     others = "Other releases of these data"
@@ -79,11 +75,9 @@ def test_a_ledger_that_was_charged_is_told(release: ph.Release, tmp_path: Path) 
 
 
 def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Release) -> None:
-    steps = [ph.Unweighted(ph.Poisson("y ~ 1", prior="normal")), ph.Unweighted(
-        ph.Bernoulli("sex ~ 1", levels=("f", "m"), prior="normal"))]  # fmt: skip
-    made = ph.SequentialSynthesis(steps).release(
-        _table(), engine="embedded", settings=SHORT, on_not_converged="warn"
-    )
+    models = COUNTS, ph.Bernoulli("sex ~ 1", levels=("f", "m"), prior="normal")
+    steps = ph.SequentialSynthesis([*map(ph.Unweighted, models)])
+    made = steps.release(_table(), on_not_converged="warn", **SHORT)
     page = ph.reports.review_checklist(made)
     rows = _rows(page)
     assert "Sampling" not in rows, "there are chains"
@@ -93,5 +87,4 @@ def test_each_step_of_a_sequence_is_judged_and_words_have_colors(release: ph.Rel
         assert word == ("as it should be" if part.diagnostics.converged else "LOOK")
     for word in ("to decide", "as it should be"):
         assert f'<span class="word {word}">{word}</span>' in page
-    captions = re.findall(r"<caption>(.*?)</caption>", page)
-    assert len(set(captions)) == 6
+    assert len(set(re.findall(r"<caption>(.*?)</caption>", page))) == 6

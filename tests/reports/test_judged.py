@@ -11,19 +11,15 @@ from pyhybrid.reports.masking import _in_order
 from pyhybrid.reports.verdicts import FAIR, GOOD, POOR, Judged, judge_outcome, limits_text
 
 
-def test_limits_are_of_known_measures_and_point_the_right_way() -> None:
+def test_limits_are_of_known_measures_and_point_the_right_way_and_others_have_no_word() -> None:
     for measure, (good, poor) in verdicts.LIMITS.items():
         assert (good > poor) == MEASURES[measure].direction.startswith("larger")
-        assert [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)] == [
-            GOOD, FAIR, FAIR,
-        ]  # fmt: skip
+        words = [Judged(measure, value).word for value in (good, (good + poor) / 2, poor)]
+        assert words == [GOOD, FAIR, FAIR]
         assert Judged(measure, poor + 0.01 * (poor - good)).word == POOR
     said = limits_text(["mean_error", "max_ecdf", "max_ecdf"])
     assert "error of the mean 2% and 10%, max-ECDF 0.05 and 0.1." in said
     assert limits_text([]) == ""
-
-
-def test_what_has_no_limits_has_no_word() -> None:
     assert Judged("matching_risk", 1.0).word == ""
     assert Judged("pmse_ratio, cart", np.nan).word == ""
     assert Judged("pmse_ratio, cart", 11.0).word == POOR
@@ -35,15 +31,13 @@ def test_a_copy_is_good_and_a_shifted_one_poor(m: int) -> None:
     copies = judge_outcome(data, [data] * m)
     assert {each.word for each in copies} == {GOOD}
     found = {each.measure: each.value for each in copies}
-    assert found == pytest.approx(
-        {"mean_error": 0, "standardised_difference": 0, "interval_overlap": 1, "max_ecdf": 0}
-    )
+    zeros = dict.fromkeys(("mean_error", "standardised_difference", "max_ecdf"), 0)
+    assert found == pytest.approx({**zeros, "interval_overlap": 1})
     moved = judge_outcome(data, [data + 2] * m)
     assert {each.word for each in moved} == {POOR}
+    found = {each.measure: each.value for each in moved}
     error = data.std() / np.sqrt(len(data))
-    assert {each.measure: each.value for each in moved}["standardised_difference"] == pytest.approx(
-        2 / error
-    )
+    assert found["standardised_difference"] == pytest.approx(2 / error)
 
 
 def test_second_samples_are_poor_by_the_mean_in_few_cases() -> None:
@@ -58,8 +52,8 @@ def test_second_samples_are_poor_by_the_mean_in_few_cases() -> None:
 
 
 def test_columns_of_levels_are_judged_by_their_shares() -> None:
-    data = pd.Series(["a"] * 50 + ["b"] * 50)
-    (found,) = judge_outcome(data, [pd.Series(["a"] * 80 + ["b"] * 20)])
+    data, other = (pd.Series(["a"] * k + ["b"] * (100 - k)) for k in (50, 80))
+    (found,) = judge_outcome(data, [other])
     assert (found.measure, found.value, found.word) == ("total_variation", pytest.approx(0.3), POOR)
     many = pd.Series([f"level {k}" for k in range(100)])  # seen: 30 of them counted
     assert judge_outcome(many, [many.str.replace("level", "other")])[0].value == pytest.approx(1)

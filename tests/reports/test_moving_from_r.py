@@ -107,10 +107,9 @@ def in_r(folder: Path, rstan: None) -> dict[str, Any]:
     return dict(json.loads(result.read_text()))
 
 
-def _run(*command: str, cwd: Path, **environment: str) -> None:
-    done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True
-    )
+def _run(*command: str, cwd: Path, **more: str) -> None:
+    environment = {**os.environ, **more}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -3,7 +3,7 @@
 import ast
 import base64
 import importlib.util
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +14,7 @@ CELLS = [
     "from pyhybrid.engines import cmdstan, SamplerSettings\n"
     "cmdstan._cmdstanpy()\n"
     "df = pd.DataFrame({'visits': np.random.default_rng(1).poisson(3, 60)})\n"
-    "asked = {'settings': SamplerSettings(warmup=300, draws=300), 'engine': 'embedded'}\n"
+    "asked = dict(settings=SamplerSettings(warmup=300, draws=300), engine='embedded', refits=0)\n"
     "release = ph.Unweighted(ph.Poisson('visits ~ 1')).release(\n"
     "    df, n_synthetic=1, seed=1, on_not_converged='warn', **asked)",
     "release",
@@ -30,8 +30,9 @@ CELLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+@pytest.mark.long
+def test_cells_show_results_a_bar_and_a_picture_and_no_red_text(tmp_path: Path) -> None:
+    """The picture is there without pyplot, which would teach the notebook to show figures."""
     libraries = [importlib.util.find_spec(name) for name in ("nbclient", "nbformat", "ipykernel")]
     require(all(libraries), "notebooks cannot be run: pip install 'pyhybrid[report]'")
     import nbclient
@@ -39,24 +40,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
 
     made = nbformat.v4.new_notebook()
     made.cells = [nbformat.v4.new_code_cell(text) for text in CELLS]
-    nbclient.NotebookClient(made, timeout=300, kernel_name="python3").execute(
-        cwd=str(tmp_path_factory.mktemp("notebook"))
-    )
-    return [cell.outputs for cell in made.cells]
-
-
-@pytest.mark.long
-def test_cells_show_results_a_bar_and_a_picture_and_no_red_text(
-    outputs: list[list[dict[str, Any]]],
-) -> None:
-    """The picture is there without pyplot, which would teach the notebook to show figures."""
+    nbclient.NotebookClient(made, timeout=300, kernel_name="python3").execute(cwd=str(tmp_path))
+    outputs = [cell.outputs for cell in made.cells]
     assert [each for cell in outputs for each in cell if each.get("name") == "stderr"] == []
     for cell in (1, 2, 4):
         (shown,) = outputs[cell]
         assert "text/html" in shown["data"]
     png = base64.b64decode(outputs[3][0]["data"]["image/png"])
-    assert png.startswith(b"\x89PNG")
-    assert len(png) > 5_000
+    assert png.startswith(b"\x89PNG") and len(png) > 5_000  # noqa: PT018
     bar, told = outputs[5]
     assert bar["data"]["text/html"] == "", "progress is a bar, and then gone"
     sent = ast.literal_eval(told["data"]["text/plain"])

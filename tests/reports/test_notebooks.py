@@ -46,16 +46,9 @@ def test_stored_without_outputs_and_with_words(name: str) -> None:
             ast.parse(source)
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("page") / "quick_start.html"
-    path.write_text(render_notebook(find_notebook("1")), encoding="utf-8")
-    return path
-
-
 @pytest.mark.long
-def test_the_quick_start_runs_and_needs_nothing_else(page: Path) -> None:
-    text = page.read_text("utf-8")
+def test_the_quick_start_runs_and_needs_nothing_else() -> None:
+    text = render_notebook(find_notebook("1"))
     described = re.findall(r'<img alt="([^"]+)"', text)
     assert "by-record Lipschitz bound (nats); record weight α" in described
     assert not any("No description" in words for words in described)
@@ -68,14 +61,10 @@ def test_the_quick_start_runs_and_needs_nothing_else(page: Path) -> None:
 
 
 def _notebook(path: Path, *sources: str) -> Path:
-    cells = [
-        {"cell_type": "code", "id": f"c{place}", "metadata": {}, "source": source, "outputs": [],
-         "execution_count": None}
-        for place, source in enumerate(sources)
-    ]  # fmt: skip
-    path.write_text(
-        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    cells = [{**cell, "id": f"c{k}", "source": source} for k, source in enumerate(sources)]
+    made = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(json.dumps(made))
     return path
 
 

@@ -7,6 +7,11 @@ import statsmodels.api as sm
 import pyhybrid as ph
 from pyhybrid.reports.release import _steps, estimates_section, release_pages
 
+STEPS = ph.SequentialSynthesis([
+    ph.ClippedScores(ph.Bernoulli("stays ~ x", levels=(0, 1)), epsilon=1),
+    ph.ClippedScores(ph.Poisson("visits ~ stays"), epsilon=1),
+])  # fmt: skip
+
 
 def _table() -> pd.DataFrame:
     rng = np.random.default_rng(3)
@@ -29,11 +34,7 @@ def test_estimates_stand_beside_those_of_another_library() -> None:
 
 
 def test_each_step_of_a_sequence_has_estimates_and_a_loaded_release_none(tmp_path) -> None:
-    steps = [
-        ph.ClippedScores(ph.Bernoulli("stays ~ x", levels=(0, 1)), epsilon=1),
-        ph.ClippedScores(ph.Poisson("visits ~ stays"), epsilon=1),
-    ]
-    release = ph.SequentialSynthesis(steps).release(_table())
+    release = STEPS.release(_table())
     parts = [estimates_section(*step)[0] for step in _steps(release)]
     names = [[row[0] for row in part.tables[0].rows] for part in parts]
     assert names == [["Intercept", "x"], ["Intercept", "stays"]]
@@ -46,11 +47,7 @@ def test_a_record_that_cannot_be_coded_hides_estimates_and_not_the_report() -> N
     """Seen: the whole report failed by a text among the counts of an earlier step."""
     table = _table().astype({"stays": object})
     table.loc[7, "stays"] = "zz"
-    steps = [
-        ph.ClippedScores(ph.Bernoulli("stays ~ x", levels=(0, 1)), epsilon=1),
-        ph.ClippedScores(ph.Poisson("visits ~ stays"), epsilon=1),
-    ]
-    release = ph.SequentialSynthesis(steps).release(table)
+    release = STEPS.release(table)
     first, second = _steps(release)
     assert estimates_section(*first)
     assert not estimates_section(*second)

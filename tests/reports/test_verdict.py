@@ -14,6 +14,7 @@ from pyhybrid.reports.columns import damaged_pairs, pair_ratios
 from pyhybrid.reports.page import Marked, Section, render_page
 from pyhybrid.reports.release import release_report
 from pyhybrid.reports.verdicts import judged_columns, judged_table, verdict_section
+from tests.fits import fit_options
 from tests.reports.accessible import check_page
 
 
@@ -28,14 +29,10 @@ def data() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release(data: pd.DataFrame) -> ph.Release:
-    steps = [
-        ph.Unweighted(ph.Poisson(text), accounting="gaussian")
-        for text in ("visits ~ site", "stays ~ 1")
-    ]
-    settings = ph.engines.SamplerSettings(warmup=400, draws=400)
-    return ph.SequentialSynthesis(steps).release(
-        data, n_synthetic=2, seed=1, engine="embedded", settings=settings, on_not_converged="warn"
-    )
+    models = map(ph.Poisson, ("visits ~ site", "stays ~ 1"))
+    steps = [ph.Unweighted(model, accounting="gaussian") for model in models]
+    how = fit_options(chains=4, warmup=400, draws=400, on_not_converged="warn")
+    return ph.SequentialSynthesis(steps).release(data, n_synthetic=2, seed=1, **how)
 
 
 def _verdict(release: ph.Release, data: pd.DataFrame) -> Section:
@@ -43,24 +40,20 @@ def _verdict(release: ph.Release, data: pd.DataFrame) -> Section:
     return verdict_section(release, judged_columns(release, data), lost)
 
 
-def _with(release: ph.Release, tables: list[pd.DataFrame]) -> ph.Release:
-    return replace(release, synthetic=tables)
-
-
 def test_a_copy_is_good_and_a_wreck_is_named(release: ph.Release, data: pd.DataFrame) -> None:
-    good = _verdict(_with(release, [data, data]), data)
+    good = _verdict(replace(release, synthetic=[data, data]), data)
     assert good.bullets == ["The checks of this page found nothing wrong."]
     assert good.paragraphs[1][2] == "Good: visits, stays."
-    wreck = data.assign(stays=data["stays"] + 4)
-    bad = _verdict(_with(release, [wreck, wreck]), data)
-    assert len(bad.bullets) == 1
-    assert bad.bullets[0].startswith("stays is POOR: error of the mean 2")
-    assert bad.bullets[0].count("(beyond ") == 4
-    table = judged_table(judged_columns(_with(release, [wreck, wreck]), data))
+    wreck = replace(release, synthetic=[data.assign(stays=data["stays"] + 4)] * 2)
+    bad = _verdict(wreck, data)
+    (said,) = bad.bullets
+    assert said.startswith("stays is POOR: error of the mean 2")
+    assert said.count("(beyond ") == 4
+    table = judged_table(judged_columns(wreck, data))
     assert "Max-ECDF (good to 0.05, POOR beyond 0.1)" in table.header
     cells = {str(row[0]): row[1:] for row in table.rows}
-    assert {c.word for c in cells["stays"] if isinstance(c, Marked)} == {"POOR"}
-    assert {c.word for c in cells["visits"] if isinstance(c, Marked)} == {"good"}
+    for name, word in (("stays", "POOR"), ("visits", "good")):
+        assert {cell.word for cell in cells[name] if isinstance(cell, Marked)} == {word}
     page = render_page("x", [replace(bad, tables=[table])], confidential=True)
     assert '<span class="word poor">POOR</span>' in page
     assert "prefers-color-scheme: dark" in page
@@ -70,14 +63,13 @@ def test_the_page_opens_with_the_columns_the_worst_first_and_what_to_try(
     release: ph.Release, data: pd.DataFrame
 ) -> None:
     """Folded after that, and without a number of more digits than anyone reads."""
-    wreck = _with(release, [data.assign(stays=data["stays"] + 4)])
+    wreck = replace(release, synthetic=[data.assign(stays=data["stays"] + 4)])
     page = release_report(wreck, data, table="survey.csv")
     check_page(page)
     top, _, below = page.partition("<details>")
     assert "survey.csv: 400 records, 4 columns" in top
-    assert re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top) == [
-        ("stays", "poor"), ("visits", "good")
-    ]  # fmt: skip
+    chips = re.findall(r'<strong>(\w+)</strong> <span class="word chip (\w+)"', top)
+    assert chips == [("stays", "poor"), ("visits", "good")]
     assert "stays is POOR: error of the mean" in top
     assert below.count("<summary>") >= 4
     assert not re.search(r"\d\.\d{9,}", re.sub(r'src="[^"]+"', "", top))
@@ -100,12 +92,10 @@ def test_a_relation_that_is_lost_is_named_on_top_and_chance_is_not(
     release: ph.Release, data: pd.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Same distribution of the outcome, given to other sites: only the groups show it."""
-    drawn = [
-        data.sample(len(data), replace=True, random_state=k, ignore_index=True) for k in (1, 2)
-    ]
-    assert not damaged_pairs(pair_ratios(_with(release, drawn), data))
+    drawn = [data.sample(400, replace=True, random_state=k, ignore_index=True) for k in (1, 2)]
+    assert not damaged_pairs(pair_ratios(replace(release, synthetic=drawn), data))
     shuffled = data.assign(visits=data["visits"].sample(frac=1, random_state=3).to_numpy())
-    shown = _with(release, [shuffled])
+    shown = replace(release, synthetic=[shuffled])
     (said,) = _verdict(shown, data).bullets
     assert "by a factor of: site and visits " in said
     show_release(data, replace(shown, synthetic=[shuffled.drop(columns="site")]), Path("out"))
