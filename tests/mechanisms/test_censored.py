@@ -213,7 +213,7 @@ def test_chains_in_another_mode_have_not_converged(
     fails(NotConverged, "1 of 8 chains from dispersed starts", mechanism.fit, session)
     with pytest.warns(UserWarning, match="ended in another mode"):
         fit = mechanism.fit(replace(session, on_not_converged="warn")).fit
-    assert (fit.n_elsewhere, fit.converged) == (1, False)
+    assert (fit.diagnostics.n_elsewhere, fit.converged) == (1, False)
 
 
 @pytest.mark.samples

@@ -129,6 +129,7 @@ def test_what_breaks_the_posterior_takes_strictness_away(
     assert release.charge.kind == "asymptotic local"
     assert "local and asymptotic" in release.statement
     assert "NOT CONVERGED" in release.statement
+    assert ("ended in another mode" in release.statement) == (what == "another mode")
     ledger = ph.Ledger(tmp_path / "l", budget=99, kind="strict", relation="remove")
     says = "must be strict, remove: found asymptotic local"
     refuses(says, release.save, tmp_path / "out", ledger=ledger, report=False)

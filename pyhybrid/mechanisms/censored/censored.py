@@ -30,7 +30,7 @@ from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, epsilon_of_bound
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 from pyhybrid.privacy.refits import LocalLoss
 
 SAMPLINGS = ("auto", "exact", "chains")
@@ -242,7 +242,7 @@ class Censored(CappedMechanism):
         Strict if weights and predictors are functions of single records. If they were computed from
         the same database, or may have been (an unconfirmed reference), those of a neighbor differ,
         which the cap does not bound: the charge stays local. So it does if the draws are not known
-        to come from the censored posterior: chains that have not converged, or other modes.
+        to come from the censored posterior: chains that have not converged, or found other modes.
         """
         fit, bound, center = path.fit, session.bound, self.theta_ref
         assert fit.cap is not None
@@ -252,25 +252,22 @@ class Censored(CappedMechanism):
         where = None if center is None else "given"
         if center is not None and self.calibration is not None:
             where = "public" if center.public else "reference"
-        above, half = bound.density_above_one or center is not None, fit.cap.span / 2
-        epsilon = epsilon_of_bound(
-            half,
-            relation=self.relation,
-            density_above_one=above,
-            safety_factor=self.safety_factor,
-            kind="strict",
-        )
+        half = fit.cap.span / 2
+        cost: dict[str, Any] = {
+            "relation": self.relation,
+            "density_above_one": bound.density_above_one or center is not None,
+            "safety_factor": self.safety_factor,
+        }
+        epsilon = epsilon_of_bound(half, **cost, kind=STRICT)
         charge = PrivacyCharge.strict(
+            **cost,
             mechanism=self.name,
             epsilon=epsilon,
             loss_range=epsilon,
-            relation=self.relation,
             n_synthetic=m,
             n_draws_released=n_draws,
             bound=half,
             cap=fit.cap.above,
-            safety_factor=self.safety_factor,
-            density_above_one=above,
             converged=fit.converged,
             unit=self.unit,
             facts={
@@ -283,17 +280,15 @@ class Censored(CappedMechanism):
                 "unconfirmed": self._unconfirmed,
                 "by_record": self.record_indexed,
                 "other_reference": self.calibration is not None,
-                "modes": fit.n_elsewhere,
             },
         )
-        if self.why_local(bound) is None and fit.converged and not fit.n_elsewhere:
+        if self.why_local(bound) is None and fit.converged:
             return charge
         return replace(
             charge,
             kind=ASYMPTOTIC_LOCAL,
             accounts={"pure": Spent(pure=charge.epsilon, rho_of_pure=None)},
             n_draws=int(fit.bounds.kept_draws.size),
-            draw_quantile=fit.bounds.draw_quantile,
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:
