@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 _Parameters = ParamSpec("_Parameters")
@@ -104,24 +104,13 @@ def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Para
 
 
 def html_rows(title: str, rows: Mapping[str, object]) -> str:
-    """A table of names and values; everything is escaped."""
-    return html_table(title, (), [(name, value) for name, value in rows.items()])
-
-
-def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table with a caption, whose first column names the rows; everything is escaped."""
+    """A table of names and values with a caption; everything is escaped."""
     left = 'style="text-align:left"'
-    head = "".join(f'<th scope="col" {left}>{_cell(name)}</th>' for name in header)
     body = "".join(
-        f'<tr><th scope="row" {left}>{_cell(first)}</th>'
-        + "".join(f"<td {left}>{_cell(cell)}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in rows
+        f'<tr><th scope="row" {left}>{_cell(name)}</th><td {left}>{_cell(value)}</td></tr>'
+        for name, value in rows.items()
     )
-    return (
-        f"<table><caption {left}>{_cell(title)}</caption>"
-        f"{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
-    )
+    return f"<table><caption {left}>{_cell(title)}</caption><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:

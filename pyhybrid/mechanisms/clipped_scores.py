@@ -49,7 +49,13 @@ from pyhybrid.models.scoring import Scoring
 from pyhybrid.models.two_block import value_of
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
+from pyhybrid.privacy.conversions import (
+    CHANGED,
+    RELATIONS,
+    check_delta,
+    compose_mu,
+    mu_of_epsilon,
+)
 from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
     ScoringDesign,
@@ -62,7 +68,6 @@ from pyhybrid.privacy.scores import (
 from pyhybrid.releases.record import Estimates, Origin, ReleaseRecord
 from pyhybrid.sources.source import Source
 
-IntArray = npt.NDArray[np.int64]
 ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
 ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
@@ -75,7 +80,6 @@ _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
-_CHANGED = {"remove": 1, "replace": 2}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,7 +127,7 @@ class ScoredEstimate:
         """All that rows are drawn from, as JSON."""
         return {
             "fit": {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()},
-            "names": list(self.bound.public.names),
+            "names": list(self.bound.sample.public.names),
             "n_synthetic": self.n_synthetic,
             "entropy": str(self.random.entropy),
         }
@@ -131,7 +135,7 @@ class ScoredEstimate:
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
         """The column of set `place`, from 1, beside these public columns."""
         theta = self.fit.draw(self.random.generator(f"set {place}"))
-        matrix = self.bound.design.recoded(without_outcome(public, self.mechanism.outcome))
+        matrix = self.bound.sample.design.recoded(without_outcome(public, self.mechanism.outcome))
         return self.mechanism.replicate(matrix, theta, random.generator("rows"))
 
 
@@ -259,12 +263,12 @@ class ClippedScores(NoiseMechanism):
         return self._widths(self.bind(df))
 
     def _widths(self, bound: ScoredTable | ScoredSource) -> pd.DataFrame:
-        mu = self._mus(bound)[1][-1]
-        design = self._design(bound, np.zeros(bound.public.d), mu, streams(0))
-        noise = _CHANGED[self.relation] * design.clip / mu
+        scoring, mu = bound.sample.public, self._mus(bound)[1][-1]
+        design = self._design(bound, np.zeros(scoring.d), mu, streams(0))
+        noise = CHANGED[self.relation] * design.clip / mu
         alone = np.diag(np.linalg.inv(design.information))
         width = np.sqrt(np.diag(design.covariance(noise)) / alone)
-        widths: pd.DataFrame = pd.DataFrame({"coordinate": bound.public.names, "width": width})
+        widths: pd.DataFrame = pd.DataFrame({"coordinate": scoring.names, "width": width})
         return widths
 
     def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
@@ -277,9 +281,9 @@ class ClippedScores(NoiseMechanism):
         epsilon = next(enough, None)
         advice = "" if epsilon is None else f", or an epsilon of {epsilon:g}"
         raise InvalidInput(
-            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
-            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
-            f"wide as without privacy; take fewer predictors{advice}"
+            f"too few records for this epsilon: with {bound.n_units} records, "
+            f"{bound.sample.public.d} coordinates and epsilon {self.epsilon:g} intervals would be "
+            f"{middle:.1f} times as wide as without privacy; take fewer predictors{advice}"
         )
 
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
@@ -298,7 +302,7 @@ class ClippedScores(NoiseMechanism):
         theta = scoring.start(exact, 1.0)
         for number in range(_MOST_STEPS):
             design = plain._design(bound, theta, _NO_NOISE, streams(number))
-            scores = bound.by_unit(bound.weighted(scoring.scores(theta, bound.outcome)))
+            scores = bound.scores(theta)
             total = clip_scores(scores, design.whitening, design.clip).sum(axis=0)
             prior, before = scoring.prior(theta), theta
             theta = scoring_step(
@@ -308,18 +312,15 @@ class ClippedScores(NoiseMechanism):
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
-    def _with_noise(self, sums: IntArray, sensitivity: int, mu: float) -> FloatArray:
-        return gaussian_sums(sums, sensitivity, mu)
-
     def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
-        of_start, of_rounds = self._mus(bound)
-        theta, sensitivity = self._start(bound), _CHANGED[self.relation]
+        (of_start, of_rounds), scoring = self._mus(bound), bound.sample.public
+        theta, sensitivity = self._start(bound), CHANGED[self.relation]
         for number, mu in enumerate(of_rounds):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
-            noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
-            gradient, precision = bound.public.prior(theta)
+            noisy = gaussian_sums(total, sensitivity * STEPS_OF_CLIP, mu)
+            gradient, precision = scoring.prior(theta)
             noise_sd = sensitivity * design.clip / mu
             theta = scoring_step(
                 theta,
@@ -328,14 +329,14 @@ class ClippedScores(NoiseMechanism):
                 gradient,
                 precision,
                 noise_sd=noise_sd,
-                predictors=bound.public.linear,
+                predictors=scoring.linear,
             )
         covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
         return ScoringFit(
             theta=theta,
             covariance=covariance,
             covariance_without_noise=posterior_covariance(design, precision, noise_sd=0.0),
-            covariance_of_draws=narrowed(covariance, bound.public.linear),
+            covariance_of_draws=narrowed(covariance, scoring.linear),
             mus=(*of_start, *of_rounds),
         )
 
@@ -348,16 +349,16 @@ class ClippedScores(NoiseMechanism):
         mu = mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
         if self.start is not None:
             return [], [mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
-        few, looks = bound.n_units < _FEW, bound.public.looks
+        few, looks = bound.n_units < _FEW, bound.sample.public.looks
         first, rounds = (_OF_START_IF_FEW, ROUNDS_OF_FEW) if few else (_OF_START, ROUNDS)
         each = mu * float(np.sqrt(first / looks))
         return [each] * looks, [mu * float(np.sqrt((1 - first) * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable | ScoredSource) -> FloatArray:
-        scoring = bound.public
+        scoring = bound.sample.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
-            of_one_table = tuple(f"is.na({name})" for name in bound.design.predictors)
+            of_one_table = tuple(f"is.na({name})" for name in bound.sample.design.predictors)
             unknown = {name for name in unknown if not name.endswith(of_one_table)}
             if unknown:
                 raise InvalidInput(
@@ -365,12 +366,12 @@ class ClippedScores(NoiseMechanism):
                     f"{sorted(unknown)[0]!r} is missing, or none of them"
                 )
             return np.array([float(self.start.get(name, 0.0)) for name in scoring.names])
-        mu, sensitivity = self._mus(bound)[0][0], _CHANGED[self.relation]
+        mu, sensitivity = self._mus(bound)[0][0], CHANGED[self.relation]
         records_of_unit = bound.n_records / bound.n_units
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
             counts = bound.bin_counts(bin_of, n_bins)
-            return self._with_noise(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
+            return gaussian_sums(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
 
         return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 
@@ -391,9 +392,9 @@ class ClippedScores(NoiseMechanism):
             weighted = part.sets_by_unit(part.weights[:, None] * drawn)
         return scoring_design(
             part.sets_by_unit(drawn),
-            bound.public.prior(theta)[1],
+            bound.sample.public.prior(theta)[1],
             mu=mu,
-            sensitivity=_CHANGED[self.relation],
+            sensitivity=CHANGED[self.relation],
             n=n,
             weighted=weighted,
         )
@@ -431,7 +432,7 @@ class ClippedScores(NoiseMechanism):
         for place, table in enumerate(given, start=1):
             rng = random.generator(f"set {place}")
             theta = fit.draw(rng)
-            matrix = bound.design.recoded(without_outcome(table, self.outcome))
+            matrix = bound.sample.design.recoded(without_outcome(table, self.outcome))
             column = self.replicate(matrix, theta, rng).set_axis(table.index)
             tables.append(joined(table, column))
             if progress is not None:
@@ -453,12 +454,12 @@ class ClippedScores(NoiseMechanism):
             random,
             settings=self.describe(),
             synthesized=(self.outcome,),
-            predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
+            predictors=(*bound.sample.design.predictors, *self.reads().get("weights", ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
         estimates = Estimates(
-            names=bound.public.names,
+            names=bound.sample.public.names,
             values=fit.theta,
             covariance=fit.covariance,
             covariance_without_noise=fit.covariance_without_noise,
@@ -476,8 +477,8 @@ class ClippedScores(NoiseMechanism):
                     f"{name} must be left out for a table that stays where it is: its records are "
                     "summed in parts, each as a unit of weight 1"
                 )
-        bound = bind_source(self.model.formula, self.model, source)
-        _refuse_all_records_terms(bound.design)
+        bound = bind_source(self.model, source)
+        _refuse_all_records_terms(bound.sample.design)
         check_delta_of(self.delta, bound.n_units)
         return bound
 
@@ -495,7 +496,7 @@ class ClippedScores(NoiseMechanism):
         arrays = {name: np.array(value) for name, value in state["fit"].items() if name != "mus"}
         fit = ScoringFit(**arrays, mus=tuple(state["fit"]["mus"]))
         bound = self.bind_source(source)
-        if list(bound.public.names) != state["names"]:
+        if list(bound.sample.public.names) != state["names"]:
             raise SourceFailed("the table must be the one that was estimated from: it has changed")
         return ScoredEstimate(
             mechanism=self,

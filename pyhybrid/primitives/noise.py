@@ -18,7 +18,7 @@ from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import epsilon_text, round_up
+from pyhybrid.privacy.conversions import round_up
 
 UNIT = 2**30
 """Whole units that make up 1 where numbers are summed: exact in any order, unlike floats."""
@@ -51,10 +51,8 @@ class PrivateAnswer(ABC):
         """Epsilon in nats, worked out from the answer's own noise."""
 
     def __repr__(self) -> str:
-        c, value = self.charge, np.asarray(self.value)
-        shown = np.array2string(value, threshold=12, separator=", ")
-        cost = f"epsilon = {epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)"
-        return f"<{type(self).__name__} {shown}: {cost}>"
+        shown = np.array2string(np.asarray(self.value), threshold=12, separator=", ")
+        return f"<{type(self).__name__} {shown}: {self.charge.in_short}>"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,9 @@ from pyhybrid.core.errors import InvalidInput
 ASYMPTOTIC_LOCAL = "asymptotic local"
 STRICT = "strict"
 KINDS = (ASYMPTOTIC_LOCAL, STRICT)
-RELATIONS = ("remove", "replace")
+CHANGED = {"remove": 1, "replace": 2}
+"""Records that a neighbor differs by: a replacement takes one out and puts one in."""
+RELATIONS = tuple(CHANGED)
 _DECIMALS = {ASYMPTOTIC_LOCAL: 2, STRICT: 6}
 _ABOVE = 1e-12  # what rounding of the few operations can hide, relative
 _BELOW = 1e-11  # by which rho stays below what an epsilon allows
@@ -139,10 +141,7 @@ def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
 def _ceiling(value: Fraction, kind: str) -> float:
     # Fractions, as a Decimal context would round half to even at 28 digits before the ceiling.
     unit: int = 10 ** _DECIMALS[kind]
-    try:
-        return math.ceil(value * unit) / unit
-    except OverflowError:
-        raise InvalidInput("epsilon must be a number that floats can hold: it is larger") from None
+    return at_least(Fraction(math.ceil(value * unit), unit))
 
 
 def shown(number: float) -> Fraction:
@@ -256,8 +255,7 @@ def rho_of_zcdp(epsilon: float, delta: float) -> float:
 
 
 def _sides(relation: str) -> int:
-    """Records that a neighbor differs by."""
-    return 2 if check_choice(relation, "relation", RELATIONS) == "replace" else 1
+    return CHANGED[check_choice(relation, "relation", RELATIONS)]
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:

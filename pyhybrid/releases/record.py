@@ -160,11 +160,8 @@ class ReleaseRecord:
         }
 
     def __repr__(self) -> str:
-        c = self.charge
-        return (
-            f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
-        )
+        columns, charge = ", ".join(self.synthesized), self.charge
+        return f"<Step of a release, {columns} by {charge.mechanism}: {charge.in_short}>"
 
 
 def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:

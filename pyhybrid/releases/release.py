@@ -68,8 +68,7 @@ class Release(ReleaseRecord):
         c = self.charge
         return (
             f"<Release of {number_of(c.n_synthetic, 'synthetic set')} of "
-            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.cost} "
-            f"({c.kind}, {c.relation} {c.protected})>"
+            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.in_short}>"
         )
 
     def _repr_html_(self) -> str:
@@ -78,7 +77,7 @@ class Release(ReleaseRecord):
             "synthesized": ", ".join(self.synthesized),
             "synthetic sets": f"{c.n_synthetic} of {len(self.synthetic[0]):,} records, from "
             f"{c.n_draws_released} draw{'s' * (c.n_draws_released > 1)}",
-            "privacy loss": f"{c.cost} ({c.kind}, {c.relation} {c.protected})",
+            "privacy loss": c.in_short,
         }
         return html_rows(f"Release by {c.mechanism}", rows)
 
