@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.measures.reconcile import survey_weights
@@ -84,12 +82,10 @@ _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringFit:
-    """A released estimate, with and without the error of the noise for privacy."""
+    """A released estimate, what is published of it, and what it was spent for."""
 
-    theta: FloatArray  # (d,)
-    covariance: FloatArray  # (d, d)
-    covariance_without_noise: FloatArray
-    covariance_of_draws: FloatArray  # under which what is badly known does not go far
+    estimates: Estimates
+    covariance_of_draws: FloatArray  # (d, d), under which what is badly known does not go far
     mus: tuple[float, ...]  # of the start and of each round
 
     @property
@@ -99,41 +95,34 @@ class ScoringFit:
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """A point (d,) that a set is drawn at: the estimate with its error."""
+        theta, covariance = self.estimates.values, self.covariance_of_draws
         return np.asarray(
-            rng.multivariate_normal(
-                self.theta, self.covariance_of_draws, method="eigh", check_valid="ignore"
-            )
+            rng.multivariate_normal(theta, covariance, method="eigh", check_valid="ignore")
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoredEstimate:
-    """A released estimate from a source; the rows of `n_synthetic` sets are drawn part by part."""
+    """A released estimate, which the rows of sets are drawn from, and the record of all sets."""
 
     mechanism: ClippedScores
     fit: ScoringFit
-    bound: ScoredSource
-    n_synthetic: int
+    bound: ScoredTable | ScoredSource
+    record: ReleaseRecord
     random: Streams
-
-    @cached_property
-    def record(self) -> ReleaseRecord:
-        """Of all sets together."""
-        bound = self.bound
-        public, m = bound.sample.table, self.n_synthetic
-        return self.mechanism.record_of(self.fit, bound, public, m, self.random)
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
         return {
-            "fit": {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()},
-            "names": list(self.bound.sample.public.names),
-            "n_synthetic": self.n_synthetic,
+            "estimates": self.fit.estimates.as_dict(),
+            "covariance_of_draws": self.fit.covariance_of_draws.tolist(),
+            "mus": self.fit.mus,
+            "n_synthetic": self.record.charge.n_synthetic,
             "entropy": str(self.random.entropy),
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
-        """The column of set `place`, from 1, beside these public columns."""
+        """The column of set `place`, from 1, for these public columns."""
         theta = self.fit.draw(self.random.generator(f"set {place}"))
         matrix = self.bound.sample.design.recoded(without_outcome(public, self.mechanism.outcome))
         return self.mechanism.replicate(matrix, theta, random.generator("rows"))
@@ -332,10 +321,14 @@ class ClippedScores(NoiseMechanism):
                 predictors=scoring.linear,
             )
         covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
-        return ScoringFit(
-            theta=theta,
+        estimates = Estimates(
+            names=scoring.names,
+            values=theta,
             covariance=covariance,
             covariance_without_noise=posterior_covariance(design, precision, noise_sd=0.0),
+        )
+        return ScoringFit(
+            estimates=estimates,
             covariance_of_draws=narrowed(covariance, scoring.linear),
             mus=(*of_start, *of_rounds),
         )
@@ -426,28 +419,27 @@ class ClippedScores(NoiseMechanism):
         """The estimate, and m tables in which the column is drawn anew; in the `given` tables
         others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
         say in which others need a decision."""
-        m = len(given)
-        self._refuse_too_few(bound)
-        fit, tables = self.fit(bound, random), []
-        for place, table in enumerate(given, start=1):
-            rng = random.generator(f"set {place}")
-            theta = fit.draw(rng)
-            matrix = bound.sample.design.recoded(without_outcome(table, self.outcome))
-            column = self.replicate(matrix, theta, rng).set_axis(table.index)
-            tables.append(joined(table, column))
-            if progress is not None:
-                progress("synthetic data", place, m)
         public = bound.table.drop(columns=list(outcomes or self.synthesizes))
-        return Made(record=self.record_of(fit, bound, public, m, random), tables=tables)
+        estimate, tables = self._estimated(bound, public, len(given), random), []
+        for place, table in enumerate(given, start=1):
+            column = estimate.rows(table, place, random.child(f"set {place}"))
+            tables.append(joined(table, column.set_axis(table.index)))
+            if progress is not None:
+                progress("synthetic data", place, len(given))
+        return Made(record=estimate.record, tables=tables)
 
-    def record_of(
+    def _estimated(
         self,
-        fit: ScoringFit,
         bound: ScoredTable | ScoredSource,
         public: pd.DataFrame,
         m: int,
         random: Streams,
-    ) -> ReleaseRecord:
+        fit: ScoringFit | None = None,
+    ) -> ScoredEstimate:
+        """What m sets are drawn from beside the columns `public`: a new estimate, or `fit`."""
+        if fit is None:
+            self._refuse_too_few(bound)
+            fit = self.fit(bound, random)
         record = self._record(
             public,
             self._charge(fit, m),
@@ -458,14 +450,8 @@ class ClippedScores(NoiseMechanism):
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
-        estimates = Estimates(
-            names=bound.sample.public.names,
-            values=fit.theta,
-            covariance=fit.covariance,
-            covariance_without_noise=fit.covariance_without_noise,
-        )
-        exposed = exposed_columns(public, ())
-        return replace(record, estimates=estimates, exposed=exposed)
+        record = replace(record, estimates=fit.estimates)
+        return ScoredEstimate(mechanism=self, fit=fit, bound=bound, record=record, random=random)
 
     # --- Tables that stay where they are ---------------------------------------------------------
 
@@ -484,27 +470,20 @@ class ClippedScores(NoiseMechanism):
 
     def estimate(self, source: Source, n_synthetic: int) -> ScoredEstimate:
         """The noisy estimate from a source, from which rows are drawn part by part."""
-        bound, random = self.bind_source(source), streams()
-        self._refuse_too_few(bound)
-        fit = self.fit(bound, random)
-        return ScoredEstimate(
-            mechanism=self, fit=fit, bound=bound, n_synthetic=n_synthetic, random=random
-        )
+        bound = self.bind_source(source)
+        return self._estimated(bound, bound.sample.table, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> ScoredEstimate:
         """Inverse of `ScoredEstimate.state`."""
-        arrays = {name: np.array(value) for name, value in state["fit"].items() if name != "mus"}
-        fit = ScoringFit(**arrays, mus=tuple(state["fit"]["mus"]))
-        bound = self.bind_source(source)
-        if list(bound.sample.public.names) != state["names"]:
-            raise SourceFailed("the table must be the one that was estimated from: it has changed")
-        return ScoredEstimate(
-            mechanism=self,
-            fit=fit,
-            bound=bound,
-            n_synthetic=state["n_synthetic"],
-            random=streams(int(state["entropy"])),
+        fit = ScoringFit(
+            estimates=Estimates.from_dict(state["estimates"]),
+            covariance_of_draws=np.array(state["covariance_of_draws"]),
+            mus=tuple(state["mus"]),
         )
+        bound, random = self.bind_source(source), streams(int(state["entropy"]))
+        if bound.sample.public.names != fit.estimates.names:
+            raise SourceFailed("the table must be the one that was estimated from: it has changed")
+        return self._estimated(bound, bound.sample.table, state["n_synthetic"], random, fit)
 
     def replicate(
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator
