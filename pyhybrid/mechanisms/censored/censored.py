@@ -23,6 +23,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting import UNCONFIRMED, facts_of_fit, why_local
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
@@ -101,9 +102,11 @@ class Censored(CappedMechanism):
     _: KW_ONLY
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
-    center: Mapping[str, float | Sequence[float]] | str | None = _OF_CALIBRATION
-    sampling: str = "auto"
-    grid: Mapping[str, tuple[float, float, int]] | None = None
+    center: Mapping[str, float | Sequence[float]] | str | None = field(
+        default=_OF_CALIBRATION, metadata=SHOWN_IF_SET
+    )
+    sampling: str = field(default="auto", metadata=SHOWN_IF_SET)
+    grid: Mapping[str, tuple[float, float, int]] | None = field(default=None, metadata=SHOWN_IF_SET)
 
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
@@ -148,9 +151,6 @@ class Censored(CappedMechanism):
     def describe(self) -> dict[str, Any]:
         settings = super().describe()
         calibration = settings.pop("calibration")
-        for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
-            if settings[name] == usual:  # names of random streams stay what they were
-                del settings[name]
         for unused in ("accounting", "delta"):  # the cap is charged
             del settings[unused]
         if calibration is None:
