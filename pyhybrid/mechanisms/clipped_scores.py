@@ -301,6 +301,9 @@ class ClippedScores(NoiseMechanism):
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
+    def _with_noise(self, sums: Any, sensitivity: int, mu: float) -> FloatArray:
+        return gaussian_sums(sums, sensitivity, mu)
+
     def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
         (of_start, of_rounds), scoring = self._mus(bound), bound.sample.public
@@ -308,7 +311,7 @@ class ClippedScores(NoiseMechanism):
         for number, mu in enumerate(of_rounds):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
-            noisy = gaussian_sums(total, sensitivity * STEPS_OF_CLIP, mu)
+            noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
             gradient, precision = scoring.prior(theta)
             noise_sd = sensitivity * design.clip / mu
             theta = scoring_step(
@@ -364,7 +367,7 @@ class ClippedScores(NoiseMechanism):
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
             counts = bound.bin_counts(bin_of, n_bins)
-            return gaussian_sums(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
+            return self._with_noise(counts, sensitivity * PARTS, mu) * (records_of_unit / PARTS)
 
         return scoring.start(noisy_counts, sensitivity / mu * records_of_unit)
 
