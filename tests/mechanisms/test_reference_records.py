@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.reports.checklist import review_checklist
 from tests.fits import ANY_DRAWS, fit_options
+from tests.refusals import refuses
 
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 
@@ -66,6 +67,35 @@ def test_without_the_owners_word_nothing_is_strict(
     assert Calibration.load(tmp_path / "c").holds_no_released_record
     file.write_text(json.dumps(content))
     assert not Calibration.load(tmp_path / "c").holds_no_released_record
+
+
+@pytest.mark.normal_draws
+def test_a_calibration_is_read_back_whole_or_not_at_all(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    made, folder = dataclasses.replace(calibration, scale=0.7, shift=0.1), tmp_path / "c"
+    made.save(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    loaded, bound = Calibration.load(folder), MODEL.bind(survey(2))
+    assert (loaded.model, loaded.cap, loaded.epsilon) == (MODEL, made.cap, 6)
+    assert loaded.center.as_dict() == made.center.as_dict()
+    for name, values in vars(made.center.frozen).items():
+        np.testing.assert_array_equal(values, getattr(loaded.center.frozen, name))
+    np.testing.assert_array_equal(loaded.weights(bound), made.weights(bound))
+    assert len({ph.Censored(calibration=each).stream() for each in (loaded, made)}) == 1
+    refuses("must be empty or new", made.save, folder)
+    content = json.loads((folder / "calibration.json").read_text())
+    short = {**content["frozen"], "y": content["frozen"]["y"][1:]}
+    for change, message in (
+        ({"program_sha256": "0" * 64}, "has another hash"), ({"format": 9}, "format 2: found 9"),
+        ({"model": {"model": "Weibull"}}, "must be built in"), ({"frozen": short}, "of one length"),
+        ({"frozen": {"y": [1.0]}}, "calibration, whole"), ({"cap": float("nan")}, "cap must be"),
+        ({"draws": {"beta": [[float("inf")]]}}, "whole"), ({"draws": {}}, "whole"),
+    ):  # fmt: skip
+        (folder / "calibration.json").write_text(json.dumps(content | change))
+        refuses(message, lambda: Calibration.load(folder).weights(bound))
+    (folder / "calibration.json").unlink()
+    refuses("must hold a calibration", Calibration.load, folder)
 
 
 @pytest.mark.samples
