@@ -108,6 +108,29 @@ def test_a_refit_is_the_mechanism_without_the_record(name: str, session: FitSess
     assert first.loss == pytest.approx(refit_of(*both, delta=mechanism.delta).loss, rel=1e-9)
 
 
+RISKS = {
+    "size": lambda log_lik: np.abs(log_lik).max(axis=0),
+    "range": lambda log_lik: np.ptp(log_lik, axis=0),
+    "deviation": lambda log_lik: log_lik.std(axis=0, ddof=1),
+}
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_lipschitz_weights_are_the_map_of_the_unweighted_draws(
+    risk: str, session: FitSession
+) -> None:
+    own: dict[str, Any] = {"scale": 0.8, "shift": -0.05}
+    alpha = {name: ph.LipschitzWeighted(MODEL, risk=name, **own).weights(session) for name in RISKS}
+    log_lik = log_lik_of(session.unweighted().draws)
+    f = RISKS[risk](log_lik)
+    expected = (0.8 * (1 - (f - f.min()) / (f.max() - f.min())) - 0.05).clip(0, 1)
+    for weights in (expected, ph.lipschitz_weights(log_lik, risk=risk, **own)):
+        np.testing.assert_allclose(alpha[risk], weights, rtol=1e-9, atol=1e-12)
+    assert alpha[risk][0] == 0
+    other = "size" if risk != "size" else "range"
+    assert np.abs(alpha[other] - alpha[risk]).max() > 0.01, "the control: by another risk"
+
+
 def test_weights_without_a_record_are_those_of_the_other_records(session: FitSession) -> None:
     """By the table that lacks it, whose coding is the same; controls with the record differ."""
     rest = open_session(MODEL.bind(counts().drop(index=0)), **OPTIONS)

@@ -125,6 +125,7 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
 
 
 @pytest.mark.parametrize(("make", "message"), [
+    (lambda: ph.LipschitzWeighted(MODEL, risk="mean"), "risk must be one of size, range, deviat"),
     (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
     (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
     (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
@@ -151,6 +152,11 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
     with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):
         ph.CountWeighted(MODEL, pattern=("age",)).weights(session)
     refuses("must not be synthesized", ph.CountWeighted(MODEL, pattern=("y",)).weights, session)
+
+
+def test_settings_name_the_risk_where_it_is_not_the_papers() -> None:
+    assert "risk" not in ph.LipschitzWeighted(MODEL).describe()
+    assert ph.LipschitzWeighted(MODEL, risk="range").describe()["risk"] == "range"
 
 
 def test_mechanisms_are_read_from_text() -> None:
