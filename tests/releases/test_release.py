@@ -15,6 +15,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.running import files
+from tests.fits import fit_options
 from tests.refusals import fails, no_space, refuses
 
 MODEL = ph.NegativeBinomial("visits ~ region")
@@ -212,3 +213,25 @@ def test_no_release_is_lost_to_its_report(
     assert "NA" not in str(said[0].message)
     assert not (tmp_path / "out" / "confidential" / "report.html").exists()
     assert ph.Release.load(tmp_path / "out").charge == release.charge
+
+
+def test_statement_and_public_charge_of_gaussian_accounting(tmp_path: Path) -> None:
+    """All three numbers in words; range and bound stay with the owner."""
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(20, 300)})
+    few = fit_options(chains=4, warmup=300, draws=400, refits=0)
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="gaussian")
+    release = mechanism.release(df, n_synthetic=2, seed=4, **few)
+    of, text = release.charge, release.statement
+    for said in (
+        f"**epsilon = {of.epsilon:g} at delta = 1e-06** for 2 synthetic data sets",
+        "by at most delta = 1e-06", "The guarantee is per instance", "local and asymptotic",
+        f"{of.epsilon_range:g} by the range of what changes when a record leaves",
+        f"the weights taken as fixed, epsilon would be {of.epsilon_published:g}",
+        "mu grows with the square root of their number",
+    ):  # fmt: skip
+        assert said in text, said
+    release.save(tmp_path / "out", keep=list(release.exposed))
+    public = json.loads((tmp_path / "out/public/charge.json").read_text())
+    assert not {"bound", "loss_range"} & set(public)
+    assert (public["mu"], public["delta"]) == (of.mu, 1e-6)
+    assert ph.Release.load(tmp_path / "out").charge == of
