@@ -210,11 +210,8 @@ def test_a_cap_that_leaves_a_flat_posterior_is_refused_by_a_probe(seed: int) -> 
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda c: ph.Censored(MODEL), "exactly one of cap and epsilon"),
     (lambda c: ph.Censored(MODEL, epsilon=4, inner=ph.Unweighted(ph.Beta("y ~ 1", upper=2))),
      "inner must be a mechanism over the same model"),
-    (lambda c: ph.Censored(MODEL, epsilon=0), "epsilon must be above 0"),
-    (lambda c: ph.Censored(MODEL, epsilon=-1), "epsilon must be above 0"),
     (lambda c: ph.Censored(MODEL, cap=0), "cap must be above 0"),
     (lambda c: ph.Censored(MODEL, cap=1, reweighting=True), "re-weight the inner"),
     (lambda c: ph.Censored(MODEL, cap=1, draw_quantile=0.9), "draw_quantile at 1"),
@@ -222,7 +219,6 @@ def test_a_cap_that_leaves_a_flat_posterior_is_refused_by_a_probe(seed: int) -> 
     (lambda c: ph.Censored(ph.Poisson("y ~ 1"), calibration=c), "for this model"),
     (lambda c: ph.Censored(calibration=c, relation="replace"), "for this model and relation"),
     (lambda c: ph.Censored(epsilon=1), "must be a pyhybrid model"),
-    (lambda c: calibrate(MODEL, outcomes(1)), "exactly one of cap and epsilon"),
     (lambda c: calibrate(MODEL, outcomes(1), epsilon=-1), "epsilon must be above 0"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(make: Any, message: str, calibration: Calibration) -> None:

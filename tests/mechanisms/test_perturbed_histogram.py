@@ -112,11 +112,9 @@ def test_the_noise_is_laplace_of_scale_two_over_epsilon(answers: list[Any]) -> N
 
 
 @pytest.mark.parametrize(("changes", "message"), [
-    ({"lower": None}, "give them, lower and upper"),
     ({"upper": "auto"}, "upper must be a finite number: found 'auto'"),
     ({"n_bins": 1}, "n_bins must be a whole number >= 2"),
     ({"lower": 100}, "lower must be below upper"), ({"column": 3}, "column must be the name"),
-    ({"epsilon": 0}, "epsilon must be above 0"),
     ({"upper": 100.5, "decimals": 0}, "numbers of 0 decimals"),
     ({"n_bins": 102, "decimals": 0}, "n_bins must be at most the number of values"),
     ({"decimals": 16}, "decimals must be at most 15"),
@@ -130,7 +128,6 @@ def test_bad_settings(changes: dict[str, Any], message: str) -> None:
     (lambda t: t.assign(age=t["age"] + 90), "'age' must lie in its domain"),
     (lambda t: t.assign(age="about thirty"), "numeric"),
     (lambda t: t.assign(age=t["age"].astype(float).replace(30, np.inf)), "must lie in its domain"),
-    (lambda t: t.iloc[:0], "rows"), (lambda t: [1, 2], "DataFrame"),
 ])  # fmt: skip
 def test_bad_data(table: pd.DataFrame, change: Any, message: str) -> None:
     refuses(message, mechanism().release, change(table))

@@ -1,6 +1,5 @@
 """Several columns in sequence: what is read, what is drawn, what it costs, what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,25 +146,6 @@ def test_no_step_sees_true_values_of_later_columns(
     for released in release.synthetic:
         assert list(released.columns) == list(table.columns)
         assert released.index.equals(table.index)
-
-
-@pytest.mark.filterwarnings("ignore:.*did not converge")
-@pytest.mark.samples
-def test_from_the_command_line(table: pd.DataFrame, tmp_path: Path, run: Any, refused: Any) -> None:
-    table.to_csv(tmp_path / "d.csv", index=False)
-    common = ("synthesize", "d.csv", "--model", "poisson", "--fit",
-              "engine=embedded,seed=3,warmup=300,draws=400,on_not_converged=warn",
-              "--formula", "a ~ x", "--formula", "b ~ a + x")  # fmt: skip
-    code, shown, _ = run(*common, "--mechanism", "lipschitz", "--n-synthetic", "2", "--out", "out")
-    assert code == 0
-    assert shown.startswith("Guarantee. ")
-    loaded = ph.Release.load(tmp_path / "out")
-    assert [part.charge.mechanism for part in loaded.parts] == ["LipschitzWeighted"] * 2
-    assert (tmp_path / "out" / "confidential" / "report.html").exists()
-    three = ["--mechanism", "unweighted"] * 3
-    assert "once per --formula: found 3 for 2" in refused(*common, *three, "--out", "other")
-    unlike = ["--mechanism", "censored:epsilon=4,inner=unweighted", "--mechanism", "unweighted"]
-    assert "step 1 must not be strict" in refused(*common, *unlike, "--out", "other")
 
 
 def test_a_pattern_that_is_synthesized_later_is_refused(table: pd.DataFrame) -> None:
