@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ class Confidential:
     """
 
     labels: pd.Index
-    alpha: FloatArray  # (n,)
-    lipschitz: FloatArray  # (n,)
-    lipschitz_bound: float
     entropy: int
+    alpha: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
+    lipschitz: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
+    lipschitz_bound: float = 0.0
     censored: npt.NDArray[np.bool_] | None = None
     loss: LocalLoss | None = None
 

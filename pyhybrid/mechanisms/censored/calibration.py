@@ -33,7 +33,7 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.engines import Draws, Provenance, SamplerSettings
+from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.center import (
@@ -48,7 +48,7 @@ from pyhybrid.models.default_model import described_model
 from pyhybrid.models.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
-from pyhybrid.releases.folder import read_json, read_names
+from pyhybrid.releases.folder import read_json, read_names, read_provenance
 from pyhybrid.releases.release import Release
 from pyhybrid.running.files import whole_only, write_folder
 
@@ -370,7 +370,4 @@ def _read_draws(values: Mapping[str, Any], made: Mapping[str, Any] | None) -> Dr
         draws.size and np.isfinite(draws).all() for draws in arrays.values()
     ):
         raise ValueError("draws")
-    provenance: Any = made and Provenance(
-        **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
-    )
-    return frozen_draws(arrays, provenance)
+    return frozen_draws(arrays, None if made is None else read_provenance(made))
