@@ -12,7 +12,6 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.session import FitSession
-from pyhybrid.privacy.composition import compose, compose_charges
 from pyhybrid.privacy.conversions import epsilon_of_bound
 from pyhybrid.privacy.log_lik import LogLik, unit_terms
 from tests.audits.enumeration import held_loss
@@ -131,10 +130,3 @@ def test_unlike_units_do_not_meet() -> None:
     steps = [ph.Unweighted(MODEL, unit="person"), ph.Unweighted(ph.Poisson("z ~ 1"))]
     refuses("one unit of privacy: found 'person' and None", ph.SequentialSynthesis, steps)
     refuses("unit must be the name of a column", ph.Unweighted, MODEL, unit=3)
-    charges = [
-        ph.arrays.PrivacyCharge.strict(mechanism="m", epsilon=1, relation="replace", unit=unit)
-        for unit in (None, "person")
-    ]
-    refuses("one kind, relation and unit", compose, charges)
-    refuses("must agree in unit", compose_charges, charges, mechanism="both")
-    assert compose_charges([charges[1]] * 2, mechanism="both").unit == "person"

@@ -134,7 +134,9 @@ def of_strict(epsilon: float | None, m: int = 1, **options: Any) -> PrivacyCharg
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("other", [of_strict(15.0), charge(relation="replace")])
+@pytest.mark.parametrize(
+    "other", [of_strict(15.0), charge(relation="replace"), charge(unit="person")]
+)
 def test_unlike_charges_do_not_add(other: PrivacyCharge) -> None:
     pair = [charge(), other]
     refuses("one kind, relation and unit", compose, pair)

@@ -10,6 +10,7 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_mechanism, named
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
 from tests.fits import session_fixture
 from tests.fitting.test_reweighting import mixture
 from tests.refusals import refuses
@@ -19,26 +20,18 @@ TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
 session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
 
 
-def test_count_weights_are_counted(session: FitSession) -> None:
-    y, sex = TABLE["y"].to_numpy(float), TABLE["sex"].to_numpy()
-    inside = np.abs(y - y[:, None]) <= 0.25 * y[:, None]
-    alpha = ph.CountWeighted(MODEL, radius=0.25, scale=0.9, shift=0.05).weights(session)
-    np.testing.assert_allclose(alpha, np.clip(0.9 * inside.mean(axis=1) + 0.05, 0, 1), rtol=1e-12)
-    same = sex == sex[:, None]
-    share = (inside & same).sum(axis=1) / same.sum(axis=1)
-    alpha = ph.CountWeighted(MODEL, radius=0.25, pattern=("sex",)).weights(session)
-    np.testing.assert_allclose(alpha, share, rtol=1e-12)
-    absolute = ph.CountWeighted(MODEL, radius=5, kind="absolute").weights(session)
-    np.testing.assert_allclose(absolute, (np.abs(y - y[:, None]) <= 5).mean(axis=1), rtol=1e-12)
-
-
-def test_pairwise_weights_are_averages_over_pairs(session: FitSession) -> None:
-    y = TABLE["y"].to_numpy(float)
-    inside = np.abs(y - y[:, None]) <= 0.2 * y[:, None]
-    union = (inside[:, None, :] | inside[None]).mean(axis=2)
-    expected = (union.sum(axis=1) - np.diag(union)) / (y.size - 1)
-    alpha = ph.CountWeighted(MODEL, pairwise=True).weights(session)
-    np.testing.assert_allclose(alpha, expected, rtol=1e-12)
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("pattern", [(), ("sex",)])
+@pytest.mark.parametrize("ball", [{"radius": 0.25}, {"radius": 5, "kind": "absolute"}])
+def test_count_weights_are_those_of_the_risks(
+    ball: dict[str, Any], pattern: tuple[str, ...], pairwise: bool, session: FitSession
+) -> None:
+    """Which are held to their definitions in test_bounds."""
+    measure, known = pairwise_risk if pairwise else radius_risk, TABLE["sex"] if pattern else None
+    risk = measure(TABLE["y"], **ball, pattern=known)
+    own = ph.CountWeighted(MODEL, scale=0.9, shift=0.05, pattern=pattern, pairwise=pairwise, **ball)
+    expected = np.clip(0.9 * (1 - risk) + 0.05, 0, 1)
+    np.testing.assert_allclose(own.weights(session), expected, rtol=1e-12)
 
 
 @pytest.mark.samples

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, SamplingError, SaveFailed
+from pyhybrid.core.errors import EngineUnavailable, SaveFailed
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.tables.read import read_file
@@ -48,18 +48,6 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", textwrap.dedent(script)],
         env=environment, capture_output=True, text=True, timeout=120, check=False, **options,
     )  # fmt: skip
-
-
-def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = fake.root / "program.py"
-    killed = 'if mode == "killed":\n        os.kill(os.getpid(), 9)\n    if mode == "fail":'
-    program.write_text(program.read_text().replace('if mode == "fail":', killed))
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "killed")
-    with pytest.raises(SamplingError, match="the cmdstan engine failed: a chain ended without a"):
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    assert list(fake.temporary.iterdir()) == []
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "")
-    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
 
 
 @pytest.fixture
