@@ -389,10 +389,8 @@ class PrivacyCharge:
         elif rho is not None:
             name, spent = "zcdp", Spent(rho=at_least(m * shown(check_positive(rho, "rho"))))
         else:
-            least = shown(check_positive(epsilon, "epsilon"))
-            of_range = None if loss_range is None else shown(loss_range) ** 2 / 8
-            of_draw = least**2 / 2 if of_range is None else of_range
-            name = "pure"
+            name, least = "pure", shown(check_positive(epsilon, "epsilon"))
+            of_draw = least**2 / 2 if loss_range is None else shown(loss_range) ** 2 / 8
             spent = Spent(pure=at_least(m * least), rho_of_pure=at_least(m * of_draw))
         return cls(
             mechanism=mechanism,

@@ -288,18 +288,15 @@ def read_run(root: Path) -> dict[str, Any]:
     return run
 
 
-def read_record(root: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
-    """The record of a whole release, with its estimates."""
+def read_records(
+    root: Path, run: dict[str, Any], labels: pd.Index
+) -> tuple[ReleaseRecord, list[ReleaseRecord]]:
+    """The record of a whole release, with its estimates, and those of the steps of a sequence."""
     record, estimates = _record(root / "confidential", run, labels), root / "public/estimates.json"
     if estimates.is_file():
         record = replace(record, estimates=Estimates.from_dict(read_json(estimates)))
-    return record
-
-
-def read_parts(root: Path, run: dict[str, Any], labels: pd.Index) -> list[ReleaseRecord]:
-    """The records of the steps of a sequence; none of another release."""
     steps = [root / f"confidential/step_{k}" for k in range(1, run.get("n_parts", 0) + 1)]
-    return [_record(step, read_json(step / "run.json"), labels) for step in steps]
+    return record, [_record(step, read_json(step / "run.json"), labels) for step in steps]
 
 
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:

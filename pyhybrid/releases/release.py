@@ -26,8 +26,7 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided, decided
 from pyhybrid.releases.folder import (
     FORMATS,
     escaped,
-    read_parts,
-    read_record,
+    read_records,
     read_run,
     read_tables,
     save_release,
@@ -248,8 +247,7 @@ class Release(ReleaseRecord):
         with whole_only(root, "release"):
             run = read_run(root)
             tables = read_tables(root / "public", run["charge"]["n_synthetic"])
-            labels = tables[0].index
-            record, parts = read_record(root, run, labels), read_parts(root, run, labels)
+            record, parts = read_records(root, run, tables[0].index)
         return Release.of(record, tables, parts=parts, identifier=str(run["identifier"]))
 
 

@@ -25,7 +25,7 @@ def fit(overall: float = 1.5, **given: Any) -> Any:
     kept, quantile = np.ones(40, dtype=bool), given.pop("draw_quantile", 1.0)
     bounds = SimpleNamespace(overall=overall, kept_draws=kept, draw_quantile=quantile)
     converged = given.pop("converged", True)
-    diagnostics = SimpleNamespace(converged=converged, problems=("R-hat 1.5",))
+    diagnostics = SimpleNamespace(problems=() if converged else ("R-hat 1.5",))
     cap = given.pop("cap", None)
     return SimpleNamespace(
         bounds=bounds, diagnostics=diagnostics,
