@@ -11,6 +11,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
+from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.conversions import (
     epsilon_of_bound,
@@ -87,7 +88,9 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
         ("range", epsilon_of_range(max(loss.ranges.max(), loss.change))),
         ("gaussian", epsilon_of_mu(loss.mu, 1e-6)),
     ):
-        other = released(session, replace(mechanism, accounting=accounting)).charge
+        path = Reweighted(start=release.fit, fit=release.fit)
+        own = session.by_unit(mechanism.unit)
+        other = replace(mechanism, accounting=accounting).charge(own, path, loss, 1, 1)
         assert (other.accounting, other.delta > 0) == (accounting, accounting == "gaussian")
         assert other.epsilon == pytest.approx(due, abs=0.0101)
         assert other.epsilon == charge.epsilon_by(accounting, delta=1e-6)

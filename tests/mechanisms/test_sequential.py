@@ -34,7 +34,7 @@ def table() -> pd.DataFrame:
 def released(table: pd.DataFrame) -> ph.Release:
     steps = [ph.LipschitzWeighted(FIRST), ph.Unweighted(SECOND)]
     return ph.SequentialSynthesis(steps).release(table, n_synthetic=3, seed=5, engine="embedded",
-                                                 settings=SHORT)  # fmt: skip
+                                                 settings=SHORT, refits=2)  # fmt: skip
 
 
 @pytest.mark.samples
@@ -108,11 +108,13 @@ def test_predictors_that_a_synthetic_value_does_not_fit(table: pd.DataFrame) -> 
     steps = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ log(a)"))]
     with pytest.raises(InvalidInput, match="must be finite"):
         ph.SequentialSynthesis(steps).release(positive, seed=1, engine="embedded", settings=SHORT,
-                                              n_synthetic=4)  # fmt: skip
+                                              n_synthetic=4, refits=0)  # fmt: skip
     few = table.assign(a=table["a"].clip(upper=1))
     coded = [ph.Unweighted(FIRST), ph.Unweighted(ph.Poisson("b ~ C(a)"))]
     with pytest.raises(InvalidInput, match="must have one of its levels"):
-        ph.SequentialSynthesis(coded).release(few, seed=1, engine="embedded", settings=SHORT)
+        ph.SequentialSynthesis(coded).release(
+            few, seed=1, engine="embedded", settings=SHORT, refits=0
+        )
 
 
 @pytest.mark.samples
@@ -128,7 +130,7 @@ def test_no_step_sees_true_values_of_later_columns(
 
     monkeypatch.setattr(BoundRegression, "replicate", watched)
     release = ph.SequentialSynthesis([ph.Unweighted(FIRST), ph.Unweighted(SECOND)]).release(
-        table, n_synthetic=2, seed=1, engine="embedded", settings=SHORT
+        table, n_synthetic=2, seed=1, engine="embedded", settings=SHORT, refits=0
     )
     assert all("b" not in given.columns for given in seen[:2])
     for given, released in zip(seen[2:], release.synthetic, strict=True):
@@ -154,7 +156,7 @@ def test_columns_that_shaped_a_release_and_are_left_out_are_named(table: pd.Data
     """A predictor reads true values: the statement says so where they are not shown."""
     steps = [ph.Unweighted(ph.Poisson("a ~ x")), ph.Unweighted(ph.Poisson("b ~ keep"))]
     release = ph.SequentialSynthesis(steps).release(
-        table, seed=1, engine="embedded", settings=SHORT
+        table, seed=1, engine="embedded", settings=SHORT, refits=0
     )
     assert release.predictors == ("x", "keep")
     assert "and may disclose them" not in release.statement

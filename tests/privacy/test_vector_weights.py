@@ -41,7 +41,7 @@ def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> No
     np.testing.assert_allclose(alpha, 4 / (2 * bound))
     assert (ph.ScalarWeighted(MODEL, target_bound=2).weights(session) == alpha).all()
     release = ph.ScalarWeighted(MODEL, target_bound=10 * bound).release_from(
-        session, n_synthetic=1, n_draws_released=1
+        session, n_synthetic=1, n_draws_released=1, refits=0
     )
     assert release.charge.bound == bound  # a weight of at most 1: the unweighted fit
 
@@ -109,7 +109,7 @@ def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
 def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     alpha = np.random.default_rng(1).uniform(0.123456, 1, 300)
     mechanism = ph.GivenWeights(MODEL, alpha=alpha)
-    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1, refits=0)
     np.testing.assert_array_equal(release.confidential.alpha, alpha)
     assert "alpha" not in mechanism.describe()
     assert f"{alpha[0]:.6f}" not in repr(mechanism) + release.statement

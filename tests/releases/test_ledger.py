@@ -131,17 +131,17 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
     table = pd.DataFrame({"y": np.random.default_rng(1).poisson(3, 60)})
     options: Any = {"engine": "embedded", "rule": ANY_DRAWS}
     session = open_session(model.bind(table), **options)
-    own = {"n_synthetic": 1, "n_draws_released": 1}
+    own = {"n_synthetic": 1, "n_draws_released": 1, "refits": 0}
     one = ph.Unweighted(model).release_from(session, **own)
     ledger.add(one)
     ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
     half = ph.GivenWeights(model, alpha=np.full(60, 0.5))
     shares, says = half.release_from(session, **own), r"random numbers of their own: .* entry 1"
     refuses(says, shares.save, tmp_path / "out", ledger=ledger, keep=list(shares.exposed))
-    ledger.add(ph.Unweighted(model).release(table, seed=1, **options))
-    seeded = half.release(table, seed=1, **options)
+    ledger.add(ph.Unweighted(model).release(table, seed=1, refits=0, **options))
+    seeded = half.release(table, seed=1, refits=0, **options)
     refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded)
-    ledger.add(half.release(table, **options))
+    ledger.add(half.release(table, refits=0, **options))
     assert len(ledger.entries) == 4
     assert str(one.entropy) not in path.read_text()
 
@@ -317,7 +317,7 @@ def test_charges_of_another_unit_are_refused(path: Path) -> None:
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"person": np.repeat(np.arange(60), 2), "y": rng.poisson(4, 120)})
     own = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="range")
-    short = fit_options(chains=2, warmup=200, draws=200)
+    short = fit_options(chains=2, warmup=200, draws=200, refits=0)
     row, person = (replace(own, unit=u).release(table, **short) for u in (None, "person"))
     ledger = local_ledger(path, 1e3)
     ledger.add(person)

@@ -54,7 +54,8 @@ def public(release: ph.Release, folder: Path) -> dict[str, bytes]:
 
 
 def made(table: pd.DataFrame, mechanism: Any = STRICT, **options: Any) -> ph.Release:
-    release: ph.Release = mechanism.release(table, n_synthetic=2, **{**OPTIONS, **options})
+    how = {**OPTIONS, "refits": 0, **options}
+    release: ph.Release = mechanism.release(table, n_synthetic=2, **how)
     return release
 
 

@@ -45,7 +45,7 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def release(table: pd.DataFrame) -> ph.Release:
     return ph.LipschitzWeighted(MODEL).release(
-        table, n_synthetic=2, seed=987654321, engine="embedded",
+        table, n_synthetic=2, seed=987654321, engine="embedded", refits=2,
         settings=SamplerSettings(warmup=300, draws=250),
     )  # fmt: skip
 

@@ -39,7 +39,7 @@ def counts(n: int = 40) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
-    return ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), n_synthetic=2, **OPTIONS)
+    return ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), n_synthetic=2, refits=0, **OPTIONS)
 
 
 def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -73,7 +73,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.samples
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
-    big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
+    big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), refits=0, **OPTIONS)
     release.save(full_disk / "small", report=False)
     fails(SaveFailed, r"No space left|File too large", big.save, full_disk / "big", report=False)
     fails(SaveFailed, "", big.save, full_disk / "small", overwrite=True, report=False)
@@ -190,7 +190,7 @@ def test_without_a_home_and_without_a_network(
     monkeypatch.delenv("PYHYBRID_CACHE")
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS)
+    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), refits=0, **OPTIONS)
     release.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").charge == release.charge
 

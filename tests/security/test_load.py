@@ -28,7 +28,7 @@ PROCESS = f"""
     rng = np.random.default_rng(1)
     for run in range(1, {RUNS} + 1):
         table = pd.DataFrame({{"y": rng.poisson(4, 500), "x": rng.normal(size=500)}})
-        release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **options)
+        release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, refits=2, **options)
         if run % 20 == 0:
             release.save("out", overwrite=True, report=False)
             ph.Release.load("out")
