@@ -103,12 +103,13 @@ def test_a_calibration_is_read_back_whole_or_not_at_all(
 def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)
     survey(2).to_csv("other.csv", index=False)
+    fit = "engine=embedded,warmup=300,draws=500"
     code, _, error = run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
-                         "--epsilon", "6", "--out", "c", "--fit", "engine=embedded")  # fmt: skip
+                         "--epsilon", "6", "--out", "c", "--fit", fit)  # fmt: skip
     assert code == 0
     assert "--holds-no-released-record" in error
     asked = ("synthesize", "other.csv", "--mechanism", "censored:calibration=c", "--out", "out",
-             "--fit", "engine=embedded,draws=500")  # fmt: skip
+             "--fit", fit)  # fmt: skip
     assert "a strict release lacks" in refused(*asked)
     assert run(*asked, "--holds-no-released-record")[0] == 0
     charge = json.loads((tmp_path / "out/public/charge.json").read_text())

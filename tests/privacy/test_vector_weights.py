@@ -11,13 +11,14 @@ from pyhybrid.cli.options import build_mechanism, named
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
-from tests.fits import session_fixture
+from tests.fits import fit_options, session_fixture
 from tests.fitting.test_reweighting import mixture
 from tests.refusals import refuses
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
-session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
+OPTIONS = fit_options(chains=4, warmup=400, draws=400, seed=2)
+session = session_fixture(lambda: MODEL.bind(TABLE), **OPTIONS)
 
 
 @pytest.mark.parametrize("pairwise", [False, True])
