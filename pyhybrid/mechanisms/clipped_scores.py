@@ -47,13 +47,7 @@ from pyhybrid.models.scoring import Scoring
 from pyhybrid.models.two_block import value_of
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import (
-    CHANGED,
-    RELATIONS,
-    check_delta,
-    compose_mu,
-    mu_of_epsilon,
-)
+from pyhybrid.privacy.conversions import CHANGED, RELATIONS, check_delta, compose_mu, mu_of_epsilon
 from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
     ScoringDesign,

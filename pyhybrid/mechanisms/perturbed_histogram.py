@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    check_choice,
-    check_count,
-    check_positive,
-)
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined

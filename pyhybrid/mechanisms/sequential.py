@@ -23,11 +23,7 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitOptions, FitSession
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    Mechanism,
-    refuse_options_of_chains,
-)
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, refuse_options_of_chains
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.columns.form import Form, read_in_forms
 from pyhybrid.privacy.composition import compose_charges

@@ -133,8 +133,6 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity). The
     sensitivity is 2^30 or more, so that this is less, up to thousands of sums, than what epsilon
     falls by as the deviation is made larger by `DISCRETE`.
-
-    [CKS20] Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
     """
     if sensitivity < 2**30:
         raise InvalidInput(f"sensitivity must be at least 2^30 steps: found {sensitivity}")

@@ -3,12 +3,7 @@ r"""Noisy contingency tables: how often each level of one thing meets each cell 
 All tables together are one vector of counts with noise from one mechanism, so that what they cost
 is that vector's sensitivity. A record is in one cell of each of T tables: leaving it out changes
 the vector by T in L1 and by :math:`\sqrt{T}` in L2; replacing it by 2 T and :math:`\sqrt{2 T}` at
-most.
-
-References
-----------
-[DR14] sec. 3.3 (Laplace). [BS16] Bun, Steinke (2016), zCDP of Gaussian noise, prop. 1.6.
-[CKS20] Canonne, Kamath, Steinke (2020), The discrete Gaussian for differential privacy, NeurIPS.
+most [DR14] sec. 3.3 (Laplace), [BS16] prop. 1.6 (Gaussian), [CKS20].
 """
 
 from __future__ import annotations

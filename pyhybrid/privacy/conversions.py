@@ -3,10 +3,11 @@ r"""Epsilon, rho and mu: what a bound costs, at which delta, and the inverses.
 **Lipschitz.** One draw whose terms stay within Delta costs epsilon = 2 Delta.
 
 **Range and zCDP.** A mechanism whose log density ratio between neighbors has range eta is eta-DP,
-and eta^2/8-zCDP, whatever its ratio's location. Noise from N(0, sigma^2), on the reals or on whole
-numbers, added to an answer of L2 sensitivity S is rho-zCDP with rho = S^2 / (2 sigma^2). rho-zCDP
-is :math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for every delta; for every alpha > 1 it
-is also (epsilon, delta)-DP with
+and eta^2/8-zCDP, whatever its ratio's location [CR21]; mu-GDP is mu^2/2-zCDP. Noise from
+N(0, sigma^2), on the reals or on whole numbers, added to an answer of L2 sensitivity S is rho-zCDP
+with rho = S^2 / (2 sigma^2). rho-zCDP is
+:math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for every delta; for every alpha > 1 it is
+also (epsilon, delta)-DP with
 
 .. math:: \epsilon = \alpha \rho + \frac{\log(1 / (\alpha \delta))}{\alpha - 1}
     + \log(1 - 1 / \alpha),

@@ -12,12 +12,7 @@ from typing import Any
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import (
-    check_choice,
-    check_flag,
-    check_output_folder,
-    number_of,
-)
+from pyhybrid.core.checks import check_choice, check_flag, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier

@@ -13,11 +13,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
 from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.conversions import (
-    epsilon_of_bound,
-    epsilon_of_mu,
-    epsilon_of_range,
-)
+from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_of_mu, epsilon_of_range
 from pyhybrid.privacy.refits import refit_of
 from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses

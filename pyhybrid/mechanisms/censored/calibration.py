@@ -36,12 +36,7 @@ from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.center import (
-    REGION,
-    Center,
-    center_of_draws,
-    with_frozen_rows,
-)
+from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.default_model import described_model
