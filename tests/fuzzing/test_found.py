@@ -180,8 +180,6 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "lists as keys": ("'y' must hold numbers",
         lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["y", "x"])),
     "lists given": ("'x' must hold texts, logicals, categories or numbers", marginals_given_lists),
-    "a column twice": ("'x' occurs more than once",
-        lambda: histogram().release(pd.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["y", "x", "x"]))),
     "whole numbers beyond floats": ("at most 9007199254740992 steps",
         lambda: histogram(upper=1e300)),
     **{

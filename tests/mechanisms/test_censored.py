@@ -86,19 +86,6 @@ def test_weights_are_functions_of_single_records(calibration: Calibration) -> No
     assert (in_sample[1][:2] != in_sample[0][7:9]).any()
 
 
-def test_calibrated_releases_are_strict(calibration: Calibration) -> None:
-    mechanism = ph.Censored(calibration=calibration, check_modes=False)
-    release = mechanism.release(outcomes(3), **OPTIONS)
-    assert "calibration" not in repr(mechanism)
-    assert release.charge.kind == "strict"
-    assert release.charge.epsilon == 4
-    drift = calibration.drift(MODEL.bind(outcomes(3)))
-    assert 0 <= drift.share_outside < 0.05
-    assert abs(drift.censored_now - drift.censored_then) < 0.1
-    moved = calibration.drift(MODEL.bind(pd.DataFrame({"y": np.linspace(0.97, 0.999, 50)})))
-    assert moved.share_outside > 0.5
-
-
 def frozen_f(calibration: Calibration, y: np.ndarray) -> np.ndarray:
     """f_i = max_s |log Beta(y_i | phi_s, lambda_s)| under the frozen draws, by scipy."""
     phi, total = (calibration.draws.flat(name)[:, None] for name in ("phi", "lambda"))

@@ -41,7 +41,8 @@ def calibration() -> Calibration:
 def test_on_other_records_it_is_strict(calibration: Calibration, tmp_path: Path) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
-    assert release.charge.kind == "strict"
+    assert (release.charge.kind, release.charge.epsilon) == ("strict", 6)
+    assert "calibration" not in repr(mechanism)
     assert OWNERS_WORD in release.statement
     assert OWNERS_WORD in review_checklist(release)
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
