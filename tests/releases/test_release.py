@@ -214,7 +214,7 @@ def test_no_release_is_lost_to_its_report(
     assert ph.Release.load(tmp_path / "out").charge == release.charge
 
 
-def test_statement_and_public_charge_of_gaussian_accounting(tmp_path: Path) -> None:
+def test_statement_and_public_charge(tmp_path: Path) -> None:
     """All three numbers in words; range and bound stay with the owner."""
     df = pd.DataFrame({"y": np.random.default_rng(2).poisson(20, 300)})
     few = fit_options(chains=4, warmup=300, draws=400, refits=0)
