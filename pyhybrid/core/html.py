@@ -24,12 +24,6 @@ def step_name(label: str) -> str:
     return _NUMBER.sub("...", " ".join(label.split()))
 
 
-def in_notebook() -> bool:
-    """True in a kernel of Jupyter; an IPython terminal has none."""
-    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    return shell_of is not None and getattr(shell_of(), "kernel", None) is not None
-
-
 class NotebookBar:
     """A callback that draws progress below a cell: one bar, changed in place, gone when closed."""
 
@@ -84,7 +78,8 @@ class NotebookBar:
 def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """`function`, which draws a bar unless it is given its keyword `progress`, if it is imported in
     a notebook; elsewhere as it is. What it calls draws no other."""
-    if not in_notebook():
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    if shell_of is None or getattr(shell_of(), "kernel", None) is None:  # as of a terminal
         return function
 
     @functools.wraps(function)
