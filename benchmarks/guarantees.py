@@ -262,7 +262,9 @@ def _measured(name: str, way: str, epsilon: float, split: int) -> dict[str, Any]
     fits = [mechanism.fit(bound, streams(1000 * split + k)) for k in range(_DRAWS)]
     seconds = (time.process_time() - started) / _DRAWS
     for fit in fits:
-        theta = rng.multivariate_normal(fit.theta, fit.covariance, method="eigh")
+        theta = rng.multivariate_normal(
+            fit.estimates.values, fit.estimates.covariance, method="eigh"
+        )
         made = mechanism.replicate(bound.design, theta, rng)[case.outcome]
         overlaps.append(_overlap(case, new, made))
         means.append(_mean(case, made) / _mean(case, new[case.outcome]) - 1)
@@ -356,8 +358,8 @@ def coverage(tables: int = 200, n: int = 4000, epsilon: float = 1.0) -> pd.DataF
                  }.get(kind, lambda rate=rate, rng=rng: rng.poisson(rate))()  # fmt: skip
             mechanism = ph.ClippedScores(model, epsilon=epsilon)
             fit = mechanism.fit(mechanism.bind(table.assign(y=y)), streams(seed))
-            error = np.sqrt(np.diag(fit.covariance))[:4]
-            inside.append(np.abs(fit.theta[:4] - beta) < 1.96 * error)
+            error = np.sqrt(np.diag(fit.estimates.covariance))[:4]
+            inside.append(np.abs(fit.estimates.values[:4] - beta) < 1.96 * error)
         shares = np.mean(inside, axis=1)
         rows.append({"model": name, "tables": tables, "coverage": round(shares.mean(), 3),
                      "se": round(shares.std() / tables**0.5, 3)})  # fmt: skip

@@ -107,7 +107,6 @@ SHORT_FITS = frozenset((
       for model in ("poisson", "negative_binomial", "beta")),
     "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
     "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
-    "tests/mechanisms/test_censored.py::test_calibrated_releases_are_strict",
     "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",
     "tests/mechanisms/test_centered.py::test_chains_agree_with_the_grid",
     "tests/mechanisms/test_mechanisms.py::test_weighted_posterior_agrees_with_quadrature",

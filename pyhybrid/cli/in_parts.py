@@ -68,4 +68,4 @@ def release_source(request: Any, name: str) -> None:
             keep=decided.keep, types_are_public=stated, ledger=ledger, progress=progress,
         )  # fmt: skip
     note(f"{n:,} records; parts are in {request.out / 'public'}")
-    show(f"privacy loss {charge.cost} ({charge.kind}, {charge.relation} {charge.protected})")
+    show(f"privacy loss {charge.in_short}")

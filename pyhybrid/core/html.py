@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 _Parameters = ParamSpec("_Parameters")
@@ -22,12 +22,6 @@ _watching = threading.Lock()  # held by what draws, also for threads that it sta
 def step_name(label: str) -> str:
     """The name of a step for what is stored: numbers in it may be functions of the data."""
     return _NUMBER.sub("...", " ".join(label.split()))
-
-
-def in_notebook() -> bool:
-    """True in a kernel of Jupyter; an IPython terminal has none."""
-    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    return shell_of is not None and getattr(shell_of(), "kernel", None) is not None
 
 
 class NotebookBar:
@@ -84,7 +78,8 @@ class NotebookBar:
 def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """`function`, which draws a bar unless it is given its keyword `progress`, if it is imported in
     a notebook; elsewhere as it is. What it calls draws no other."""
-    if not in_notebook():
+    shell_of = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    if shell_of is None or getattr(shell_of(), "kernel", None) is None:  # as of a terminal
         return function
 
     @functools.wraps(function)
@@ -104,24 +99,13 @@ def bar_in_notebooks(function: Callable[_Parameters, _Result]) -> Callable[_Para
 
 
 def html_rows(title: str, rows: Mapping[str, object]) -> str:
-    """A table of names and values; everything is escaped."""
-    return html_table(title, (), [(name, value) for name, value in rows.items()])
-
-
-def html_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table with a caption, whose first column names the rows; everything is escaped."""
+    """A table of names and values with a caption; everything is escaped."""
     left = 'style="text-align:left"'
-    head = "".join(f'<th scope="col" {left}>{_cell(name)}</th>' for name in header)
     body = "".join(
-        f'<tr><th scope="row" {left}>{_cell(first)}</th>'
-        + "".join(f"<td {left}>{_cell(cell)}</td>" for cell in rest)
-        + "</tr>"
-        for first, *rest in rows
+        f'<tr><th scope="row" {left}>{_cell(name)}</th><td {left}>{_cell(value)}</td></tr>'
+        for name, value in rows.items()
     )
-    return (
-        f"<table><caption {left}>{_cell(title)}</caption>"
-        f"{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
-    )
+    return f"<table><caption {left}>{_cell(title)}</caption><tbody>{body}</tbody></table>"
 
 
 def _cell(value: object) -> str:

@@ -93,8 +93,9 @@ class ExactPosterior:
         return frozen_draws(values, provenance)
 
 
-def frozen_draws(values: Mapping[str, FloatArray], provenance: Provenance) -> Draws:
-    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics."""
+def frozen_draws(values: Mapping[str, FloatArray], provenance: Any = None) -> Draws:
+    """Draws (S, *dims) by name as a `Draws` of one chain without sampler statistics; of points that
+    no engine made, without provenance."""
     n_draws = len(next(iter(values.values())))
     return Draws(
         variables={name: draws[None] for name, draws in values.items()},

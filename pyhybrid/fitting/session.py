@@ -85,11 +85,6 @@ class PosteriorFit:
         """True of an exact posterior, and of chains that meet the rule."""
         return self.diagnostics is None or self.diagnostics.converged
 
-    @property
-    def n_elsewhere(self) -> int:
-        """Chains from dispersed starts that ended in another mode; 0 if not looked for."""
-        return 0 if self.diagnostics is None else self.diagnostics.n_elsewhere or 0
-
     def __repr__(self) -> str:
         return f"<PosteriorFit of {self.alpha.size} records, {self.draws.n_draws} draws>"
 

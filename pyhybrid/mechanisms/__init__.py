@@ -1,19 +1,5 @@
-"""Mechanisms: how record weights come from the data, one class each.
-
-================== ================================ ==========================================
-name               weights                          guarantee
-================== ================================ ==========================================
-Unweighted         1                                asymptotic local, usually a large epsilon
-LipschitzWeighted  fall with the Lipschitz bound    asymptotic local
-CountWeighted      fall as fewer records are near   asymptotic local
-ScalarWeighted     one weight for all records       asymptotic local
-Truncated          another's, 0 beyond a cap        asymptotic local, contracts faster
-Censored           another's, terms clipped at M    strict, given record-indexed weights
-ClippedScores      none: scores clipped, noisy      strict, the default of a column by formula
-GivenWeights       given by the user                asymptotic local
-PerturbedHistogram no model: noisy counts in bins   strict
-NoisyMarginals     no Stan: noisy two-way tables    strict
-================== ================================ ==========================================
+"""Mechanisms: how record weights come from the data, one class each. The weights and the guarantee
+of each are in `docs/pages/guide/mechanisms.md`.
 """
 
 from __future__ import annotations

@@ -100,7 +100,6 @@ def _name(session: FitSession, unit: int) -> str:
 def facts_of_fit(fit: PosteriorFit, bound: BoundModel) -> dict[str, Any]:
     """What any fit says of columns, coding, chains and choices."""
     diagnostics = fit.diagnostics
-    failed = diagnostics is not None and not diagnostics.converged
     return {
         "columns": list(bound.synthesized),
         "public_rows": True,
@@ -110,7 +109,7 @@ def facts_of_fit(fit: PosteriorFit, bound: BoundModel) -> dict[str, Any]:
         "decimals": bound.decimals,
         "decimals_given": bound.decimals_given,
         "chains": diagnostics is not None,
-        "problems": list(diagnostics.problems) if failed and diagnostics is not None else [],
+        "problems": [] if diagnostics is None else list(diagnostics.problems),
     }
 
 

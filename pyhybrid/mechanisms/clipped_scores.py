@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams, streams
-from pyhybrid.fitting.disclosive_columns import exposed_columns
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, read_units
 from pyhybrid.measures.reconcile import survey_weights
@@ -49,7 +47,7 @@ from pyhybrid.models.formula.values import with_columns
 from pyhybrid.models.scoring import Scoring
 from pyhybrid.primitives.noise import gaussian_sums
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, check_delta, compose_mu, mu_of_epsilon
+from pyhybrid.privacy.conversions import CHANGED, RELATIONS, check_delta, compose_mu, mu_of_epsilon
 from pyhybrid.privacy.scores import (
     STEPS_OF_CLIP,
     ScoringDesign,
@@ -62,7 +60,6 @@ from pyhybrid.privacy.scores import (
 from pyhybrid.releases.record import Estimates, Origin, ReleaseRecord
 from pyhybrid.sources.source import Source
 
-IntArray = npt.NDArray[np.int64]
 ROUNDS = (0.04, 0.06, 0.1, 0.2, 0.6)
 """Shares of mu^2, less that of the start, which the rounds have."""
 ROUNDS_OF_FEW = (0.05, 0.1, 0.2, 0.65)
@@ -75,17 +72,14 @@ _ROWS = 50_000  # of the predictors, sampled, that outcomes are simulated at
 _DOUBLED = 8  # times less one, that epsilon is doubled to find one that is enough
 WIDEST = 2.5  # times: beyond it draws of a logarithm that is badly known can be far off
 _MOST_STEPS, _NEAR, _NO_NOISE = 25, 0.1, 1e6  # of a start from a reference
-_CHANGED = {"remove": 1, "replace": 2}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoringFit:
-    """A released estimate, with and without the error of the noise for privacy."""
+    """A released estimate, what is published of it, and what it was spent for."""
 
-    theta: FloatArray  # (d,)
-    covariance: FloatArray  # (d, d)
-    covariance_without_noise: FloatArray
-    covariance_of_draws: FloatArray  # under which what is badly known does not go far
+    estimates: Estimates
+    covariance_of_draws: FloatArray  # (d, d), under which what is badly known does not go far
     mus: tuple[float, ...]  # of the start and of each round
 
     @property
@@ -95,43 +89,36 @@ class ScoringFit:
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """A point (d,) that a set is drawn at: the estimate with its error."""
+        theta, covariance = self.estimates.values, self.covariance_of_draws
         return np.asarray(
-            rng.multivariate_normal(
-                self.theta, self.covariance_of_draws, method="eigh", check_valid="ignore"
-            )
+            rng.multivariate_normal(theta, covariance, method="eigh", check_valid="ignore")
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoredEstimate:
-    """A released estimate from a source; the rows of `n_synthetic` sets are drawn part by part."""
+    """A released estimate, which the rows of sets are drawn from, and the record of all sets."""
 
     mechanism: ClippedScores
     fit: ScoringFit
-    bound: ScoredSource
-    n_synthetic: int
+    bound: ScoredTable | ScoredSource
+    record: ReleaseRecord
     random: Streams
-
-    @cached_property
-    def record(self) -> ReleaseRecord:
-        """Of all sets together."""
-        bound = self.bound
-        public, m = bound.sample.table, self.n_synthetic
-        return self.mechanism.record_of(self.fit, bound, public, m, self.random)
 
     def state(self) -> dict[str, Any]:
         """All that rows are drawn from, as JSON."""
         return {
-            "fit": {name: np.asarray(value).tolist() for name, value in vars(self.fit).items()},
-            "names": list(self.bound.public.names),
-            "n_synthetic": self.n_synthetic,
+            "estimates": self.fit.estimates.as_dict(),
+            "covariance_of_draws": self.fit.covariance_of_draws.tolist(),
+            "mus": self.fit.mus,
+            "n_synthetic": self.record.charge.n_synthetic,
             "entropy": str(self.random.entropy),
         }
 
     def rows(self, public: pd.DataFrame, place: int, random: Streams) -> pd.DataFrame:
-        """The column of set `place`, from 1, beside these public columns."""
+        """The column of set `place`, from 1, for these public columns."""
         theta = self.fit.draw(self.random.generator(f"set {place}"))
-        matrix = self.bound.design.recoded(without_outcome(public, self.mechanism.outcome))
+        matrix = self.bound.sample.design.recoded(without_outcome(public, self.mechanism.outcome))
         return self.mechanism.replicate(matrix, theta, random.generator("rows"))
 
 
@@ -259,12 +246,12 @@ class ClippedScores(NoiseMechanism):
         return self._widths(self.bind(df))
 
     def _widths(self, bound: ScoredTable | ScoredSource) -> pd.DataFrame:
-        mu = self._mus(bound)[1][-1]
-        design = self._design(bound, np.zeros(bound.public.d), mu, streams(0))
-        noise = _CHANGED[self.relation] * design.clip / mu
+        scoring, mu = bound.sample.public, self._mus(bound)[1][-1]
+        design = self._design(bound, np.zeros(scoring.d), mu, streams(0))
+        noise = CHANGED[self.relation] * design.clip / mu
         alone = np.diag(np.linalg.inv(design.information))
         width = np.sqrt(np.diag(design.covariance(noise)) / alone)
-        widths: pd.DataFrame = pd.DataFrame({"coordinate": bound.public.names, "width": width})
+        widths: pd.DataFrame = pd.DataFrame({"coordinate": scoring.names, "width": width})
         return widths
 
     def _refuse_too_few(self, bound: ScoredTable | ScoredSource) -> None:
@@ -277,9 +264,9 @@ class ClippedScores(NoiseMechanism):
         epsilon = next(enough, None)
         advice = "" if epsilon is None else f", or an epsilon of {epsilon:g}"
         raise InvalidInput(
-            f"too few records for this epsilon: with {bound.n_units} records, {bound.public.d} "
-            f"coordinates and epsilon {self.epsilon:g} intervals would be {middle:.1f} times as "
-            f"wide as without privacy; take fewer predictors{advice}"
+            f"too few records for this epsilon: with {bound.n_units} records, "
+            f"{bound.sample.public.d} coordinates and epsilon {self.epsilon:g} intervals would be "
+            f"{middle:.1f} times as wide as without privacy; take fewer predictors{advice}"
         )
 
     def from_reference(self, reference: pd.DataFrame) -> ClippedScores:
@@ -298,7 +285,7 @@ class ClippedScores(NoiseMechanism):
         theta = scoring.start(exact, 1.0)
         for number in range(_MOST_STEPS):
             design = plain._design(bound, theta, _NO_NOISE, streams(number))
-            scores = bound.by_unit(bound.weighted(scoring.scores(theta, bound.outcome)))
+            scores = bound.scores(theta)
             total = clip_scores(scores, design.whitening, design.clip).sum(axis=0)
             prior, before = scoring.prior(theta), theta
             theta = scoring_step(
@@ -308,18 +295,18 @@ class ClippedScores(NoiseMechanism):
                 break
         return replace(self, start=dict(zip(scoring.names, theta.tolist(), strict=True)))
 
-    def _with_noise(self, sums: IntArray, sensitivity: int, mu: float) -> FloatArray:
+    def _with_noise(self, sums: Any, sensitivity: int, mu: float) -> FloatArray:
         return gaussian_sums(sums, sensitivity, mu)
 
     def fit(self, bound: ScoredTable | ScoredSource, random: Streams) -> ScoringFit:
         """The noisy estimate; every look at the outcomes is in this function."""
-        of_start, of_rounds = self._mus(bound)
-        theta, sensitivity = self._start(bound), _CHANGED[self.relation]
+        (of_start, of_rounds), scoring = self._mus(bound), bound.sample.public
+        theta, sensitivity = self._start(bound), CHANGED[self.relation]
         for number, mu in enumerate(of_rounds):
             design = self._design(bound, theta, mu, random.child(f"round {number}"))
             total = bound.score_sum(theta, design)
             noisy = self._with_noise(total, sensitivity * STEPS_OF_CLIP, mu)
-            gradient, precision = bound.public.prior(theta)
+            gradient, precision = scoring.prior(theta)
             noise_sd = sensitivity * design.clip / mu
             theta = scoring_step(
                 theta,
@@ -328,14 +315,18 @@ class ClippedScores(NoiseMechanism):
                 gradient,
                 precision,
                 noise_sd=noise_sd,
-                predictors=bound.public.linear,
+                predictors=scoring.linear,
             )
         covariance = posterior_covariance(design, precision, noise_sd=noise_sd)
-        return ScoringFit(
-            theta=theta,
+        estimates = Estimates(
+            names=scoring.names,
+            values=theta,
             covariance=covariance,
             covariance_without_noise=posterior_covariance(design, precision, noise_sd=0.0),
-            covariance_of_draws=narrowed(covariance, bound.public.linear),
+        )
+        return ScoringFit(
+            estimates=estimates,
+            covariance_of_draws=narrowed(covariance, scoring.linear),
             mus=(*of_start, *of_rounds),
         )
 
@@ -348,16 +339,16 @@ class ClippedScores(NoiseMechanism):
         mu = mu_of_epsilon(self.epsilon, self.delta) * (1 - 1e-9)
         if self.start is not None:
             return [], [mu * float(np.sqrt(share)) for share in ROUNDS_FROM_START]
-        few, looks = bound.n_units < _FEW, bound.public.looks
+        few, looks = bound.n_units < _FEW, bound.sample.public.looks
         first, rounds = (_OF_START_IF_FEW, ROUNDS_OF_FEW) if few else (_OF_START, ROUNDS)
         each = mu * float(np.sqrt(first / looks))
         return [each] * looks, [mu * float(np.sqrt((1 - first) * share)) for share in rounds]
 
     def _start(self, bound: ScoredTable | ScoredSource) -> FloatArray:
-        scoring = bound.public
+        scoring = bound.sample.public
         if self.start is not None:
             unknown = set(scoring.names) ^ set(self.start)
-            of_one_table = tuple(f"is.na({name})" for name in bound.design.predictors)
+            of_one_table = tuple(f"is.na({name})" for name in bound.sample.design.predictors)
             unknown = {name for name in unknown if not name.endswith(of_one_table)}
             if unknown:
                 raise InvalidInput(
@@ -365,7 +356,7 @@ class ClippedScores(NoiseMechanism):
                     f"{sorted(unknown)[0]!r} is missing, or none of them"
                 )
             return np.array([float(self.start.get(name, 0.0)) for name in scoring.names])
-        mu, sensitivity = self._mus(bound)[0][0], _CHANGED[self.relation]
+        mu, sensitivity = self._mus(bound)[0][0], CHANGED[self.relation]
         records_of_unit = bound.n_records / bound.n_units
 
         def noisy_counts(bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> FloatArray:
@@ -391,9 +382,9 @@ class ClippedScores(NoiseMechanism):
             weighted = part.sets_by_unit(part.weights[:, None] * drawn)
         return scoring_design(
             part.sets_by_unit(drawn),
-            bound.public.prior(theta)[1],
+            bound.sample.public.prior(theta)[1],
             mu=mu,
-            sensitivity=_CHANGED[self.relation],
+            sensitivity=CHANGED[self.relation],
             n=n,
             weighted=weighted,
         )
@@ -425,46 +416,39 @@ class ClippedScores(NoiseMechanism):
         """The estimate, and m tables in which the column is drawn anew; in the `given` tables
         others were synthesized before. No column of `outcomes`, those of a whole sequence, has a
         say in which others need a decision."""
-        m = len(given)
-        self._refuse_too_few(bound)
-        fit, tables = self.fit(bound, random), []
-        for place, table in enumerate(given, start=1):
-            rng = random.generator(f"set {place}")
-            theta = fit.draw(rng)
-            matrix = bound.design.recoded(without_outcome(table, self.outcome))
-            column = self.replicate(matrix, theta, rng).set_axis(table.index)
-            tables.append(joined(table, column))
-            if progress is not None:
-                progress("synthetic data", place, m)
         public = bound.table.drop(columns=list(outcomes or self.synthesizes))
-        return Made(record=self.record_of(fit, bound, public, m, random), tables=tables)
+        estimate, tables = self._estimated(bound, public, len(given), random), []
+        for place, table in enumerate(given, start=1):
+            column = estimate.rows(table, place, random.child(f"set {place}"))
+            tables.append(joined(table, column.set_axis(table.index)))
+            if progress is not None:
+                progress("synthetic data", place, len(given))
+        return Made(record=estimate.record, tables=tables)
 
-    def record_of(
+    def _estimated(
         self,
-        fit: ScoringFit,
         bound: ScoredTable | ScoredSource,
         public: pd.DataFrame,
         m: int,
         random: Streams,
-    ) -> ReleaseRecord:
+        fit: ScoringFit | None = None,
+    ) -> ScoredEstimate:
+        """What m sets are drawn from beside the columns `public`: a new estimate, or `fit`."""
+        if fit is None:
+            self._refuse_too_few(bound)
+            fit = self.fit(bound, random)
         record = self._record(
             public,
             self._charge(fit, m),
             random,
             settings=self.describe(),
             synthesized=(self.outcome,),
-            predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
+            predictors=(*bound.sample.design.predictors, *self.reads().get("weights", ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",
         )
-        estimates = Estimates(
-            names=bound.public.names,
-            values=fit.theta,
-            covariance=fit.covariance,
-            covariance_without_noise=fit.covariance_without_noise,
-        )
-        exposed = exposed_columns(public, ())
-        return replace(record, estimates=estimates, exposed=exposed)
+        record = replace(record, estimates=fit.estimates)
+        return ScoredEstimate(mechanism=self, fit=fit, bound=bound, record=record, random=random)
 
     # --- Tables that stay where they are ---------------------------------------------------------
 
@@ -476,34 +460,27 @@ class ClippedScores(NoiseMechanism):
                     f"{name} must be left out for a table that stays where it is: its records are "
                     "summed in parts, each as a unit of weight 1"
                 )
-        bound = bind_source(self.model.formula, self.model, source)
-        _refuse_all_records_terms(bound.design)
+        bound = bind_source(self.model, source)
+        _refuse_all_records_terms(bound.sample.design)
         check_delta_of(self.delta, bound.n_units)
         return bound
 
     def estimate(self, source: Source, n_synthetic: int) -> ScoredEstimate:
         """The noisy estimate from a source, from which rows are drawn part by part."""
-        bound, random = self.bind_source(source), streams()
-        self._refuse_too_few(bound)
-        fit = self.fit(bound, random)
-        return ScoredEstimate(
-            mechanism=self, fit=fit, bound=bound, n_synthetic=n_synthetic, random=random
-        )
+        bound = self.bind_source(source)
+        return self._estimated(bound, bound.sample.table, n_synthetic, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> ScoredEstimate:
         """Inverse of `ScoredEstimate.state`."""
-        arrays = {name: np.array(value) for name, value in state["fit"].items() if name != "mus"}
-        fit = ScoringFit(**arrays, mus=tuple(state["fit"]["mus"]))
-        bound = self.bind_source(source)
-        if list(bound.public.names) != state["names"]:
-            raise SourceFailed("the table must be the one that was estimated from: it has changed")
-        return ScoredEstimate(
-            mechanism=self,
-            fit=fit,
-            bound=bound,
-            n_synthetic=state["n_synthetic"],
-            random=streams(int(state["entropy"])),
+        fit = ScoringFit(
+            estimates=Estimates.from_dict(state["estimates"]),
+            covariance_of_draws=np.array(state["covariance_of_draws"]),
+            mus=tuple(state["mus"]),
         )
+        bound, random = self.bind_source(source), streams(int(state["entropy"]))
+        if bound.sample.public.names != fit.estimates.names:
+            raise SourceFailed("the table must be the one that was estimated from: it has changed")
+        return self._estimated(bound, bound.sample.table, state["n_synthetic"], random, fit)
 
     def replicate(
         self, matrix: Matrix, theta: FloatArray, rng: np.random.Generator

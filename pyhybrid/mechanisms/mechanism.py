@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import (
@@ -176,17 +175,6 @@ class Made:
     tables: list[pd.DataFrame]
 
 
-def without_weights(df: pd.DataFrame, charge: PrivacyCharge, random: Streams) -> Confidential:
-    """The confidential part of a release of `df` that no single fit was made for."""
-    return Confidential(
-        labels=df.index,
-        alpha=np.empty(0),
-        lipschitz=np.empty(0),
-        lipschitz_bound=charge.bound or 0.0,
-        entropy=random.entropy,
-    )
-
-
 def refuse_options_of_chains(name: str, options: FitOptions) -> None:
     """Refuse what only a sampler reads."""
     if options != FitOptions(seed=options.seed, progress=options.progress):
@@ -254,5 +242,5 @@ class NoiseMechanism(Mechanism):
             provenance=NoiseProvenance(library="OpenDP", version=version("opendp"), **noise),
             seeded=False,
             exposed=exposed_columns(df, synthesized),
-            confidential=without_weights(df, charge, random),
+            confidential=Confidential(labels=df.index, entropy=random.entropy),
         )

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import (
-    FloatArray,
-    check_choice,
-    check_count,
-    check_positive,
-)
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import streams
 from pyhybrid.fitting.replicates import joined
@@ -27,11 +22,10 @@ from pyhybrid.models.formula.values import first_row
 from pyhybrid.primitives import laplace_counts
 from pyhybrid.primitives.laplace import check_bounds
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, epsilon_text
+from pyhybrid.privacy.conversions import CHANGED, RELATIONS, epsilon_text
 from pyhybrid.privacy.histogram import in_steps, perturbed_probabilities
 
 _LARGEST_WHOLE = 2**53  # floats beyond it skip whole numbers
-_NOISE = {"replace": 2, "remove": 1}  # counts that a neighbor changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +182,7 @@ class PerturbedHistogram(NoiseMechanism):
             settings=self.describe(),
             synthesized=(self.column,),
             predictors=(),
-            noise=f"discrete Laplace of scale {_NOISE[self.relation]} / "
+            noise=f"discrete Laplace of scale {CHANGED[self.relation]} / "
             f"{epsilon_text(self._epsilon_of_a_row)} on each count",
         )
         return Made(record=record, tables=tables)

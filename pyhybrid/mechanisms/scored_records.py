@@ -82,9 +82,10 @@ class ScoredTable:
             return values
         return np.stack([self.by_unit(of_set) for of_set in values])
 
-    def weighted(self, values: FloatArray) -> FloatArray:
-        """Values (n, d) times survey weights."""
-        return values if self.weights is None else values * self.weights[:, None]
+    def scores(self, theta: FloatArray) -> FloatArray:
+        """Scores (n_units, d) at theta (d,), those of records times survey weights."""
+        scores = self.scoring.scores(theta, self.outcome)
+        return self.by_unit(scores if self.weights is None else scores * self.weights[:, None])
 
     def public_rows(self, kept: npt.NDArray[np.intp]) -> ScoredTable:
         """What is public of these rows."""
@@ -104,8 +105,7 @@ class ScoredTable:
 
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
         """Sum of clipped scores at theta (d,), in steps of the clip."""
-        scores = self.by_unit(self.weighted(self.scoring.scores(theta, self.outcome)))
-        return summed_scores(scores, design)
+        return summed_scores(self.scores(theta), design)
 
 
 def counted_bins(
@@ -144,20 +144,13 @@ class ScoredSource:
     def n_records(self) -> int:
         return self.n_units
 
-    @property
-    def public(self) -> Scoring:
-        return self.sample.public
-
-    @property
-    def design(self) -> Design:
-        return self.sample.design
-
     def bin_counts(self, bin_of: Callable[[FloatArray], FloatArray], n_bins: int) -> IntArray:
-        return self._summed(partial(_bins_of_batch, bin_of, n_bins), [self.design.outcome])
+        outcome = self.sample.design.outcome
+        return self._summed(partial(_bins_of_batch, bin_of, n_bins), [outcome])
 
     def score_sum(self, theta: FloatArray, design: ScoringDesign) -> IntArray:
-        columns = [self.design.outcome, *self.design.predictors]
-        whole = self.design  # whose rows no worker needs
+        whole = self.sample.design  # whose rows no worker needs
+        columns = [whole.outcome, *whole.predictors]
         coding = replace(whole, X=whole.X[:0], offset=whole.offset[:0], y=whole.y[:0])
         return self._summed(partial(_scores_of_batch, coding, theta, design), columns)
 
@@ -171,17 +164,19 @@ class ScoredSource:
         return np.asarray(total)
 
 
-def bind_source(formula: str, model: Any, source: Source) -> ScoredSource:
+def bind_source(model: Any, source: Source) -> ScoredSource:
     """Join a model to a source: codes the predictors by a sample of them, to which records with
     all their levels, and with missing values, are added."""
-    parsed = parse_formula(formula, source.columns)
+    parsed = parse_formula(model.formula, source.columns)
     outcome, names = parsed.outcome, [*parsed.predictors]
     source, n = source.with_numbers(names), source.count()
     sample = source.sample(names, SAMPLED) if names else pd.DataFrame(index=range(min(n, SAMPLED)))
     days = {name for f in parsed.factors if "days" in f.calls for name in f.columns}
     days -= {name for f in parsed.factors if "days" not in f.calls for name in f.columns}
     coded = pd.concat([sample, *_beside(source, sample, days)], ignore_index=True)
-    design = read_design(formula, without_outcome(coded, outcome), any_rank=True, one_value=True)
+    design = read_design(
+        model.formula, without_outcome(coded, outcome), any_rank=True, one_value=True
+    )
     scoring = model.scoring(design.recoded(without_outcome(sample, outcome)))
     records = ScoredTable(
         table=sample,

@@ -23,16 +23,11 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitOptions, FitSession
 from pyhybrid.mechanisms.clipped_scores import ClippedScores, release_in_sequence
-from pyhybrid.mechanisms.mechanism import (
-    Made,
-    Mechanism,
-    refuse_options_of_chains,
-    without_weights,
-)
+from pyhybrid.mechanisms.mechanism import Made, Mechanism, refuse_options_of_chains
 from pyhybrid.mechanisms.weighted.base import PseudoPosteriorMechanism
 from pyhybrid.models.columns.form import Form, read_in_forms
 from pyhybrid.privacy.composition import compose_charges
-from pyhybrid.releases.record import Origin, ReleaseRecord
+from pyhybrid.releases.record import Confidential, Origin, ReleaseRecord
 from pyhybrid.releases.release import Release
 from pyhybrid.running.tasks import named_progress
 
@@ -132,7 +127,7 @@ class SequentialSynthesis(Mechanism):
             known = [_known(table, df, session.bound.synthesized, later) for table in tables]
             made.append(mechanism.make(session, m, n_draws_released, refits, known))
             tables = made[-1].tables
-        origin = Origin(data=df, steps=[step.origin(session) for step, session in steps])
+        origin = Origin(data=df, steps=[Origin(data=session.bound.table) for _, session in steps])
         return self._joined(df, made, origin, random)
 
     def _opened(self, df: pd.DataFrame, options: FitOptions, random: Streams) -> Opened:
@@ -173,7 +168,7 @@ class SequentialSynthesis(Mechanism):
             provenance=last.provenance,
             requested=last.requested,
             seeded=random.seeded,
-            confidential=without_weights(df, charge, random),
+            confidential=Confidential(labels=df.index, entropy=random.entropy),
             exposed={name: why for name, why in exposed.items() if name not in self.synthesizes},
         )
         tables = [joined(df, table[list(self.synthesizes)]) for table in made[-1].tables]

@@ -4,9 +4,8 @@ Each answer carries its charge. Charges of answers from the same data add up in 
 `pyhybrid.Ledger` that keeps releases of synthetic data (sequential composition: two answers have
 the probability of the first times that of the second given it, and so a ratio between tables of at
 most exp(epsilon_1) exp(epsilon_2)); whatever is computed from an answer alone costs nothing more
-(post-processing). The noise has no seed: OpenDP
-takes it from the operating system, in exact integer arithmetic, since floating-point Laplace noise
-leaks through its last bits [M12].
+(post-processing). The noise has no seed: OpenDP takes it from the operating system, in exact
+integer arithmetic, since floating-point Laplace noise leaks through its last bits [M12].
 
 References
 ----------

@@ -36,11 +36,8 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.noise import UNIT, PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS
+from pyhybrid.privacy.conversions import CHANGED, RELATIONS
 from pyhybrid.privacy.histogram import histogram_counts
-
-CHANGED = {"remove": 1, "replace": 2}
-"""Records that a neighbor differs by: a replacement takes one out and puts one in."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from pyhybrid.core.checks import FloatArray, check_positive
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import epsilon_text, round_up
+from pyhybrid.privacy.conversions import round_up
 
 UNIT = 2**30
 """Whole units that make up 1 where numbers are summed: exact in any order, unlike floats."""
@@ -51,10 +51,8 @@ class PrivateAnswer(ABC):
         """Epsilon in nats, worked out from the answer's own noise."""
 
     def __repr__(self) -> str:
-        c, value = self.charge, np.asarray(self.value)
-        shown = np.array2string(value, threshold=12, separator=", ")
-        cost = f"epsilon = {epsilon_text(c.epsilon)} ({c.kind}, {c.relation} one record)"
-        return f"<{type(self).__name__} {shown}: {cost}>"
+        shown = np.array2string(np.asarray(self.value), threshold=12, separator=", ")
+        return f"<{type(self).__name__} {shown}: {self.charge.in_short}>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +133,6 @@ def gaussian_sums(sums: Any, sensitivity: int, mu: float) -> FloatArray:
     rounded normal noise by a factor of at most exp((d + 40 sqrt(d)) mu / sensitivity). The
     sensitivity is 2^30 or more, so that this is less, up to thousands of sums, than what epsilon
     falls by as the deviation is made larger by `DISCRETE`.
-
-    [CKS20] Canonne, Kamath, Steinke (2020), the discrete Gaussian for differential privacy.
     """
     if sensitivity < 2**30:
         raise InvalidInput(f"sensitivity must be at least 2^30 steps: found {sensitivity}")

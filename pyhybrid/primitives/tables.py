@@ -3,12 +3,7 @@ r"""Noisy contingency tables: how often each level of one thing meets each cell 
 All tables together are one vector of counts with noise from one mechanism, so that what they cost
 is that vector's sensitivity. A record is in one cell of each of T tables: leaving it out changes
 the vector by T in L1 and by :math:`\sqrt{T}` in L2; replacing it by 2 T and :math:`\sqrt{2 T}` at
-most.
-
-References
-----------
-[DR14] sec. 3.3 (Laplace). [BS16] Bun, Steinke (2016), zCDP of Gaussian noise, prop. 1.6.
-[CKS20] Canonne, Kamath, Steinke (2020), The discrete Gaussian for differential privacy, NeurIPS.
+most [DR14] sec. 3.3 (Laplace), [BS16] prop. 1.6 (Gaussian), [CKS20].
 """
 
 from __future__ import annotations
@@ -22,10 +17,9 @@ import numpy.typing as npt
 
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.primitives.laplace import CHANGED
 from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import RELATIONS, epsilon_of_zcdp, rho_of_zcdp
+from pyhybrid.privacy.conversions import CHANGED, RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 
 IntArray = npt.NDArray[np.int64]
 _ASSUMED = "The tables and their cells were fixed without looking at the data."

@@ -25,6 +25,7 @@ from pyhybrid.core.checks import (
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.privacy.conversions import (
+    CHANGED,
     KINDS,
     RELATIONS,
     STRICT,
@@ -76,9 +77,8 @@ class Lipschitz(Account):
     either_sign: bool = False
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        sides = 2 if relation == "replace" else 1
         of_bound = lipschitz_sides(relation, self.either_sign) * shown(self.bound)
-        return at_least(n_draws * max(of_bound, sides * shown(self.change)))
+        return at_least(n_draws * max(of_bound, CHANGED[relation] * shown(self.change)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +88,7 @@ class Range(Account):
     loss_range: float
 
     def epsilon(self, n_draws: int, relation: str, delta: float) -> float:
-        sides = 2 if relation == "replace" else 1
-        return at_least(n_draws * sides * shown(self.loss_range))
+        return at_least(n_draws * CHANGED[relation] * shown(self.loss_range))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,9 +338,13 @@ class PrivacyCharge:
         # On one line: a line break in a name could forge a heading of the statement.
         return f"all records of one {' '.join(self.unit.split())}"
 
+    @property
+    def in_short(self) -> str:
+        """The cost with kind and relation, in one line."""
+        return f"{self.cost} ({self.kind}, {self.relation} {self.protected})"
+
     def __repr__(self) -> str:
-        whom = f"{self.relation} {self.protected}"
-        return f"<Privacy charge of {self.mechanism}: {self.cost} ({self.kind}, {whom})>"
+        return f"<Privacy charge of {self.mechanism}: {self.in_short}>"
 
     def _repr_html_(self) -> str:
         rows = {
@@ -386,10 +389,8 @@ class PrivacyCharge:
         elif rho is not None:
             name, spent = "zcdp", Spent(rho=at_least(m * shown(check_positive(rho, "rho"))))
         else:
-            least = shown(check_positive(epsilon, "epsilon"))
-            of_range = None if loss_range is None else shown(loss_range) ** 2 / 8
-            of_draw = least**2 / 2 if of_range is None else of_range
-            name = "pure"
+            name, least = "pure", shown(check_positive(epsilon, "epsilon"))
+            of_draw = least**2 / 2 if loss_range is None else shown(loss_range) ** 2 / 8
             spent = Spent(pure=at_least(m * least), rho_of_pure=at_least(m * of_draw))
         return cls(
             mechanism=mechanism,

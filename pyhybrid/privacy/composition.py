@@ -1,11 +1,9 @@
 r"""Composition: what several charges cost together.
 
 Pure epsilons add, also where a later answer depends on an earlier one. At a public delta strict
-charges also compose by zero-concentrated privacy: a draw whose terms range over a + b, whatever the
-database, has a loss of bounded range eta, a + b under `remove` and twice that under `replace`, and
-is :math:`\eta^2 / 8`-zCDP [CR21]; mu-GDP is :math:`\mu^2 / 2`-zCDP; of other strict answers only
-their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16]. All that is here holds, and the
-smallest is stated (`pyhybrid.privacy.charge.Spent`).
+charges also compose by zero-concentrated privacy: of bounded range and of mu as in `conversions`;
+of other strict answers only their epsilon is known, which gives :math:`\epsilon^2 / 2` [BS16]. All
+that is here holds, and the smallest is stated (`pyhybrid.privacy.charge.Spent`).
 """
 
 from __future__ import annotations
@@ -14,11 +12,7 @@ from collections.abc import Sequence
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
-from pyhybrid.privacy.conversions import (
-    STRICT,
-    check_delta,
-    round_up,
-)
+from pyhybrid.privacy.conversions import STRICT, check_delta, round_up
 
 
 def compose(charges: Sequence[PrivacyCharge], *, delta: float | None = None) -> float:

@@ -3,10 +3,11 @@ r"""Epsilon, rho and mu: what a bound costs, at which delta, and the inverses.
 **Lipschitz.** One draw whose terms stay within Delta costs epsilon = 2 Delta.
 
 **Range and zCDP.** A mechanism whose log density ratio between neighbors has range eta is eta-DP,
-and eta^2/8-zCDP, whatever its ratio's location. Noise from N(0, sigma^2), on the reals or on whole
-numbers, added to an answer of L2 sensitivity S is rho-zCDP with rho = S^2 / (2 sigma^2). rho-zCDP
-is :math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for every delta; for every alpha > 1 it
-is also (epsilon, delta)-DP with
+and eta^2/8-zCDP, whatever its ratio's location [CR21]; mu-GDP is mu^2/2-zCDP. Noise from
+N(0, sigma^2), on the reals or on whole numbers, added to an answer of L2 sensitivity S is rho-zCDP
+with rho = S^2 / (2 sigma^2). rho-zCDP is
+:math:`(\rho + 2 \sqrt{\rho \log(1/\delta)}, \delta)`-DP for every delta; for every alpha > 1 it is
+also (epsilon, delta)-DP with
 
 .. math:: \epsilon = \alpha \rho + \frac{\log(1 / (\alpha \delta))}{\alpha - 1}
     + \log(1 - 1 / \alpha),
@@ -47,7 +48,9 @@ from pyhybrid.core.errors import InvalidInput
 ASYMPTOTIC_LOCAL = "asymptotic local"
 STRICT = "strict"
 KINDS = (ASYMPTOTIC_LOCAL, STRICT)
-RELATIONS = ("remove", "replace")
+CHANGED = {"remove": 1, "replace": 2}
+"""Records that a neighbor differs by: a replacement takes one out and puts one in."""
+RELATIONS = tuple(CHANGED)
 _DECIMALS = {ASYMPTOTIC_LOCAL: 2, STRICT: 6}
 _ABOVE = 1e-12  # what rounding of the few operations can hide, relative
 _BELOW = 1e-11  # by which rho stays below what an epsilon allows
@@ -139,10 +142,7 @@ def round_up(epsilon: float, *, kind: str = ASYMPTOTIC_LOCAL) -> float:
 def _ceiling(value: Fraction, kind: str) -> float:
     # Fractions, as a Decimal context would round half to even at 28 digits before the ceiling.
     unit: int = 10 ** _DECIMALS[kind]
-    try:
-        return math.ceil(value * unit) / unit
-    except OverflowError:
-        raise InvalidInput("epsilon must be a number that floats can hold: it is larger") from None
+    return at_least(Fraction(math.ceil(value * unit), unit))
 
 
 def shown(number: float) -> Fraction:
@@ -256,8 +256,7 @@ def rho_of_zcdp(epsilon: float, delta: float) -> float:
 
 
 def _sides(relation: str) -> int:
-    """Records that a neighbor differs by."""
-    return 2 if check_choice(relation, "relation", RELATIONS) == "replace" else 1
+    return CHANGED[check_choice(relation, "relation", RELATIONS)]
 
 
 def delta_of_mu(mu: float, epsilon: float) -> float:

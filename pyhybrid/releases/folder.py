@@ -102,6 +102,12 @@ def read_names(fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(str(entry) for entry in fields[name])
 
 
+def read_provenance(fields: Mapping[str, Any]) -> Provenance:
+    """What ran, as a saved record has it."""
+    settings, notes = SamplerSettings(**fields["settings"]), tuple(fields["notes"])
+    return Provenance(**{**fields, "settings": settings, "notes": notes})
+
+
 def table_schema(
     table: pd.DataFrame, file_format: str, synthesized: Collection[str]
 ) -> dict[str, Any]:
@@ -282,18 +288,15 @@ def read_run(root: Path) -> dict[str, Any]:
     return run
 
 
-def read_record(root: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
-    """The record of a whole release, with its estimates."""
+def read_records(
+    root: Path, run: dict[str, Any], labels: pd.Index
+) -> tuple[ReleaseRecord, list[ReleaseRecord]]:
+    """The record of a whole release, with its estimates, and those of the steps of a sequence."""
     record, estimates = _record(root / "confidential", run, labels), root / "public/estimates.json"
     if estimates.is_file():
         record = replace(record, estimates=Estimates.from_dict(read_json(estimates)))
-    return record
-
-
-def read_parts(root: Path, run: dict[str, Any], labels: pd.Index) -> list[ReleaseRecord]:
-    """The records of the steps of a sequence; none of another release."""
     steps = [root / f"confidential/step_{k}" for k in range(1, run.get("n_parts", 0) + 1)]
-    return [_record(step, read_json(step / "run.json"), labels) for step in steps]
+    return record, [_record(step, read_json(step / "run.json"), labels) for step in steps]
 
 
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
@@ -309,18 +312,13 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
     if diagnostics is not None:
         problems, rule = read_names(diagnostics, "problems"), ConvergenceRule(**diagnostics["rule"])
         diagnostics = Diagnostics(**{**diagnostics, "problems": problems, "rule": rule})
-    if "library" in made:
-        provenance: Provenance | NoiseProvenance = NoiseProvenance(**made)
-    else:
-        settings, remarks = SamplerSettings(**made["settings"]), tuple(made["notes"])
-        provenance = Provenance(**{**made, "settings": settings, "notes": remarks})
     return ReleaseRecord(
         charge=charge,
         diagnostics=diagnostics,
         settings=dict(run["settings"]),
         synthesized=read_names(run, "synthesized"),
         predictors=read_names(run, "predictors"),
-        provenance=provenance,
+        provenance=NoiseProvenance(**made) if "library" in made else read_provenance(made),
         requested=None if asked is None else SamplerSettings(**asked),
         seeded=run["seeded"],
         confidential=Confidential(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,10 +52,10 @@ class Confidential:
     """
 
     labels: pd.Index
-    alpha: FloatArray  # (n,)
-    lipschitz: FloatArray  # (n,)
-    lipschitz_bound: float
     entropy: int
+    alpha: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
+    lipschitz: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
+    lipschitz_bound: float = 0.0
     censored: npt.NDArray[np.bool_] | None = None
     loss: LocalLoss | None = None
 
@@ -160,11 +161,8 @@ class ReleaseRecord:
         }
 
     def __repr__(self) -> str:
-        c = self.charge
-        return (
-            f"<Step of a release, {', '.join(self.synthesized)} by {c.mechanism}: epsilon = "
-            f"{c.cost} ({c.kind}, {c.relation} {c.protected})>"
-        )
+        columns, charge = ", ".join(self.synthesized), self.charge
+        return f"<Step of a release, {columns} by {charge.mechanism}: {charge.in_short}>"
 
 
 def estimates(release: Any, level: float = 0.95) -> pd.DataFrame:

@@ -12,12 +12,7 @@ from typing import Any
 import pandas as pd
 
 import pyhybrid
-from pyhybrid.core.checks import (
-    check_choice,
-    check_flag,
-    check_output_folder,
-    number_of,
-)
+from pyhybrid.core.checks import check_choice, check_flag, check_output_folder, number_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier
@@ -26,8 +21,7 @@ from pyhybrid.releases.column_decisions import Decisions, check_decided, decided
 from pyhybrid.releases.folder import (
     FORMATS,
     escaped,
-    read_parts,
-    read_record,
+    read_records,
     read_run,
     read_tables,
     save_release,
@@ -68,8 +62,7 @@ class Release(ReleaseRecord):
         c = self.charge
         return (
             f"<Release of {number_of(c.n_synthetic, 'synthetic set')} of "
-            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.cost} "
-            f"({c.kind}, {c.relation} {c.protected})>"
+            f"{len(self.synthetic[0])} records by {c.mechanism}: {c.in_short}>"
         )
 
     def _repr_html_(self) -> str:
@@ -78,7 +71,7 @@ class Release(ReleaseRecord):
             "synthesized": ", ".join(self.synthesized),
             "synthetic sets": f"{c.n_synthetic} of {len(self.synthetic[0]):,} records, from "
             f"{c.n_draws_released} draw{'s' * (c.n_draws_released > 1)}",
-            "privacy loss": f"{c.cost} ({c.kind}, {c.relation} {c.protected})",
+            "privacy loss": c.in_short,
         }
         return html_rows(f"Release by {c.mechanism}", rows)
 
@@ -249,8 +242,7 @@ class Release(ReleaseRecord):
         with whole_only(root, "release"):
             run = read_run(root)
             tables = read_tables(root / "public", run["charge"]["n_synthetic"])
-            labels = tables[0].index
-            record, parts = read_record(root, run, labels), read_parts(root, run, labels)
+            record, parts = read_records(root, run, tables[0].index)
         return Release.of(record, tables, parts=parts, identifier=str(run["identifier"]))
 
 

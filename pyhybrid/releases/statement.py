@@ -22,7 +22,7 @@ _FACTS = (
     "types_stated", "coded", "decimals", "decimals_given", "chains", "problems",  # of fits
     "refits", "alone", "failing",  # of local ones
     "clipped", "center", "exact", "fixed_draws", "excess", "unconfirmed", "by_record",
-    "other_reference", "modes",  # of censored ones
+    "other_reference",  # of censored ones
 )  # fmt: skip
 """Facts of a charge that sentences are made of; one that it has not counts as none."""
 _WORDS = Words("pyhybrid.releases")

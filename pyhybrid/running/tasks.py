@@ -55,7 +55,11 @@ def run_tasks(
     SamplingError if a worker dies."""
     if workers == 1 or len(tasks) < 2:
         for task in tasks:
-            yield _attempt(function, task)
+            try:
+                done = Done(task=task, result=function(task))
+            except Exception as error:
+                done = Done(task=task, error=error)
+            yield done
     else:
         yield from _in_processes(function, tasks, workers)
 
@@ -78,13 +82,6 @@ def named_progress(progress: Progress | None, name: str) -> Progress | None:
     if progress is None:
         return None
     return lambda label, done, total: progress(f"{name}: {label}", done, total)
-
-
-def _attempt(function: Callable[[Task], Result], task: Task) -> Done[Task, Result]:
-    try:
-        return Done(task=task, result=function(task))
-    except Exception as error:
-        return Done(task=task, error=error)
 
 
 def _in_processes(

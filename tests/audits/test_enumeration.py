@@ -121,11 +121,6 @@ def test_removing_a_record_never_costs_more_than_stated(database: str, weighting
         assert observed <= bound * ROUNDING, "one-sided terms cost one bound"
 
 
-def test_the_stated_cost_is_nearly_attained() -> None:
-    f, alpha = setting("tight", "unweighted")
-    assert held_loss(f) > 1.9 * lipschitz_bounds(f, alpha).overall
-
-
 @pytest.mark.parametrize("weighting", ["unweighted", "LW", "CW"])
 @pytest.mark.parametrize(
     ("model", "records", "points"),
@@ -228,8 +223,7 @@ def test_catches_weights_above_one_with_a_bound_computed_without_them() -> None:
 def test_catches_understated_bounds_and_those_of_other_draws_or_weights() -> None:
     f, alpha = setting("tight", "unweighted")
     bound = lipschitz_bounds(f, alpha).overall
-    assert held_loss(f) > 2 * (bound / 2)
-    assert held_loss(f) > 2 * (0.9 * bound)
+    assert held_loss(f) > 2 * (0.95 * bound), "the stated cost is nearly attained"
     # The typical draw's maximum over records in place of a record's maximum over draws.
     per_draw = np.abs(f * alpha).max(axis=1)
     assert held_loss(f * alpha) > 2 * np.median(per_draw)

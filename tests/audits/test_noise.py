@@ -213,7 +213,7 @@ NOISE: dict[str, tuple[tuple[Any, Any], Score, float, float, float]] = {
     "dp_kmeans": (([[1.0]], [[-1.0]]), _centers, 0.35, 1, 6),
     "NoisyMarginals, its tables": ((0, 1), _answer_tables, 1, 1, 2),
     "PerturbedHistogram, its shares": ((0, 1), _shares, 1, 1, 2),
-    "PerturbedHistogram, whole releases": ((0, 1), _releases, 0.25, 2, 3),
+    "PerturbedHistogram, whole releases": ((0, 1), _releases, 0.1, 1, 5),
 }  # fmt: skip
 """Every mechanism whose noise comes from OpenDP: two neighbors, a score of outputs, the share of
 `RUNS` that is run, epsilon, and the control, with so many times less noise."""

@@ -72,6 +72,8 @@ NAMED = [*POISSON, "unweighted"]
     ("visits,x,y\n1,,1\n2,1,2\n", ["data.csv", "--formula", "y ~ visits", "--formula", "x ~ visits",
      "--model", "normal:unit=2", "--model", "poisson:lower=0", "--mechanism", "unweighted"],
      "step 2: outcome 'x' must not be missing"),
+    ("visits,x\n1,2\n", ["data.csv", *FORMULA, "--formula", "x ~ visits", *NAMED,
+     *2 * ["--mechanism", "unweighted"]], "once per --formula: found 3 for 2"),
     *(("visits\n1\n2\n", ["data.csv", *FORMULA, *words], message) for words, message in (
         ([*POISSON, "unweighted:scale=1"], "takes no scale"),
         (["--n-synthetic", "0"], "--n-synthetic"), (["--no-such-option"], "--no-such-option"),

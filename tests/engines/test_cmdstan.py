@@ -115,6 +115,7 @@ def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
     ("fail", r"^the cmdstan engine failed: Exception: something went wrong$"),  # both chains
     # CmdStan calls it no error, and cmdstanpy does not quote it.
     ("no start", r"failed: Initialization .* attempts\. No draw had a finite"),
+    ("killed", "the cmdstan engine failed: a chain ended without a"),
 ])  # fmt: skip
 def test_failure_is_reported_and_leaves_nothing(
     mode: str, said: str, fake: Fake, monkeypatch: pytest.MonkeyPatch

@@ -33,6 +33,8 @@ def main(arguments):
         print("Rejecting initial value:")
         print("Initialization between (-2, 2) failed after 100 attempts. ")
         return 1
+    if mode == "killed":
+        os.kill(os.getpid(), 9)
     if mode == "fail":
         print("Exception: something went wrong", file=sys.stderr)
         return 70

@@ -144,27 +144,6 @@ def test_damaged_folders_give_a_result_or_a_typed_error(kind: str, tmp_path: Pat
     assert refused > 5
 
 
-@pytest.fixture
-def calibration(tmp_path: Path) -> Path:
-    """The folder of one."""
-    df = pd.DataFrame({"y": Y})
-    ph.calibrate(
-        ph.Poisson("y ~ 1"), df, epsilon=4, n_draws=4, holds_no_released_record=True, **RANDOM_DRAWS
-    ).save(tmp_path / "c")
-    return tmp_path / "c"
-
-
-@pytest.mark.parametrize(
-    "damage", [{"cap": float("nan")}, {"draws": {"beta": [[float("inf")]]}}, {"draws": {}}]
-)
-def test_calibrations_with_numbers_that_are_none_are_refused(
-    damage: dict[str, Any], calibration: Path
-) -> None:
-    path = calibration / "calibration.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | damage))
-    refuses("", ph.mechanisms.Calibration.load, calibration)
-
-
 @pytest.mark.parametrize("epsilon", [-1e16, float("nan"), "1", None, {"a": 1}])
 def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path: Path) -> None:
     path = tmp_path / "ledger"
@@ -201,8 +180,6 @@ REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "lists as keys": ("'y' must hold numbers",
         lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["y", "x"])),
     "lists given": ("'x' must hold texts, logicals, categories or numbers", marginals_given_lists),
-    "a column twice": ("'x' occurs more than once",
-        lambda: histogram().release(pd.DataFrame([[1, 2, 3], [2, 3, 4]], columns=["y", "x", "x"]))),
     "whole numbers beyond floats": ("at most 9007199254740992 steps",
         lambda: histogram(upper=1e300)),
     **{

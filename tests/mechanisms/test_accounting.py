@@ -11,12 +11,9 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import SamplingError
+from pyhybrid.fitting.reweighting import Reweighted
 from pyhybrid.fitting.session import FitSession, open_session
-from pyhybrid.privacy.conversions import (
-    epsilon_of_bound,
-    epsilon_of_mu,
-    epsilon_of_range,
-)
+from pyhybrid.privacy.conversions import epsilon_of_bound, epsilon_of_mu, epsilon_of_range
 from pyhybrid.privacy.refits import refit_of
 from tests.fits import fit_options, session_fixture
 from tests.refusals import refuses
@@ -87,7 +84,9 @@ def test_every_local_charge_carries_three_accountings(name: str, session: FitSes
         ("range", epsilon_of_range(max(loss.ranges.max(), loss.change))),
         ("gaussian", epsilon_of_mu(loss.mu, 1e-6)),
     ):
-        other = released(session, replace(mechanism, accounting=accounting)).charge
+        path = Reweighted(start=release.fit, fit=release.fit)
+        own = session.by_unit(mechanism.unit)
+        other = replace(mechanism, accounting=accounting).charge(own, path, loss, 1, 1)
         assert (other.accounting, other.delta > 0) == (accounting, accounting == "gaussian")
         assert other.epsilon == pytest.approx(due, abs=0.0101)
         assert other.epsilon == charge.epsilon_by(accounting, delta=1e-6)
@@ -106,6 +105,29 @@ def test_a_refit_is_the_mechanism_without_the_record(name: str, session: FitSess
     change = path.fit.alpha - again.alpha
     both = [log_lik_of(fit.draws) @ change for fit in (path.fit, again)]
     assert first.loss == pytest.approx(refit_of(*both, delta=mechanism.delta).loss, rel=1e-9)
+
+
+RISKS = {
+    "size": lambda log_lik: np.abs(log_lik).max(axis=0),
+    "range": lambda log_lik: np.ptp(log_lik, axis=0),
+    "deviation": lambda log_lik: log_lik.std(axis=0, ddof=1),
+}
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_lipschitz_weights_are_the_map_of_the_unweighted_draws(
+    risk: str, session: FitSession
+) -> None:
+    own: dict[str, Any] = {"scale": 0.8, "shift": -0.05}
+    alpha = {name: ph.LipschitzWeighted(MODEL, risk=name, **own).weights(session) for name in RISKS}
+    log_lik = log_lik_of(session.unweighted().draws)
+    f = RISKS[risk](log_lik)
+    expected = (0.8 * (1 - (f - f.min()) / (f.max() - f.min())) - 0.05).clip(0, 1)
+    for weights in (expected, ph.lipschitz_weights(log_lik, risk=risk, **own)):
+        np.testing.assert_allclose(alpha[risk], weights, rtol=1e-9, atol=1e-12)
+    assert alpha[risk][0] == 0
+    other = "size" if risk != "size" else "range"
+    assert np.abs(alpha[other] - alpha[risk]).max() > 0.01, "the control: by another risk"
 
 
 def test_weights_without_a_record_are_those_of_the_other_records(session: FitSession) -> None:

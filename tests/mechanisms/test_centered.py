@@ -1,6 +1,5 @@
 """Censoring from a frozen center: strict by enumeration of the mechanism itself, and accurate."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -175,23 +174,6 @@ def test_an_exact_release_says_so_and_no_two_are_alike(
     public = "".join(p.read_text() for p in (tmp_path / "r" / "public").iterdir() if p.is_file())
     assert str(float(negative_binomial.center.parameters["phi"])) not in public
     assert ph.Release.load(tmp_path / "r").charge == one.charge
-
-
-def test_a_calibration_keeps_its_center(negative_binomial: Calibration, tmp_path: Path) -> None:
-    negative_binomial.save(tmp_path / "c")
-    loaded = Calibration.load(tmp_path / "c")
-    mine, read = negative_binomial.center, loaded.center
-    assert mine.as_dict() == read.as_dict()
-    for name, values in vars(mine.frozen).items():
-        np.testing.assert_array_equal(values, getattr(read.frozen, name))
-    assert (loaded.epsilon, loaded.cap) == (1, negative_binomial.cap)
-    again = ph.Censored(calibration=loaded)
-    assert again.stream() == ph.Censored(calibration=negative_binomial).stream()
-    path = tmp_path / "c" / "calibration.json"
-    content = json.loads(path.read_text())
-    for wrong in ({"y": [1.0]}, {**content["frozen"], "y": content["frozen"]["y"][1:]}):
-        path.write_text(json.dumps(content | {"frozen": wrong}))
-        refuses("calibration, whole|of one length", Calibration.load, tmp_path / "c")
 
 
 def test_a_regression_is_centered_and_sampled_by_chains() -> None:

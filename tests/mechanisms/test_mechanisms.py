@@ -92,14 +92,12 @@ def test_chains_that_do_not_converge_are_refused_after_more_draws_and_one_retry(
     (lambda: ph.LipschitzWeighted(MODEL, shift=np.inf), "shift must be a finite"),
     (lambda: ph.LipschitzWeighted(MODEL, transform="cubic"), "linear, reciprocal"),
     (lambda: ph.LipschitzWeighted(MODEL, transform="threshold"), "threshold must be given"),
-    (lambda: ph.Unweighted("y ~ 1"), "must be a pyhybrid model"),
     (lambda: ph.Unweighted(MODEL, relation="add"), "remove, replace"),
     (lambda: ph.Unweighted(MODEL, draw_quantile=0), "draw_quantile"),
     (lambda: ph.Unweighted(MODEL, safety_factor=0.9), "safety_factor must be >= 1"),
     (lambda: _release(ph.Unweighted(MODEL), n_synthetic=0), "n_synthetic"),
     (lambda: _release(ph.Unweighted(MODEL), n_synthetic=3, n_draws_released=2), "1 or n_syn"),
     (lambda: _release(ph.Unweighted(MODEL), seed=-1), "seed must be"),
-    (lambda: _release(ph.Unweighted(MODEL), engine="jags"), "engine must be one of"),
     (lambda: _release(ph.Unweighted(MODEL), on_not_converged="hope"), "raise, warn"),
 ])  # fmt: skip
 def test_bad_arguments_are_named(make: Any, message: str) -> None:

@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.reports.checklist import review_checklist
 from tests.fits import ANY_DRAWS, fit_options
+from tests.refusals import refuses
 
 OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 
@@ -40,7 +41,8 @@ def calibration() -> Calibration:
 def test_on_other_records_it_is_strict(calibration: Calibration, tmp_path: Path) -> None:
     mechanism = ph.Censored(calibration=calibration, check_modes=False)
     release = mechanism.release(survey(2), **OPTIONS)
-    assert release.charge.kind == "strict"
+    assert (release.charge.kind, release.charge.epsilon) == ("strict", 6)
+    assert "calibration" not in repr(mechanism)
     assert OWNERS_WORD in release.statement
     assert OWNERS_WORD in review_checklist(release)
     ledger = ph.Ledger(tmp_path / "l", budget=100, kind="strict", relation="remove")
@@ -68,17 +70,47 @@ def test_without_the_owners_word_nothing_is_strict(
     assert not Calibration.load(tmp_path / "c").holds_no_released_record
 
 
+@pytest.mark.normal_draws
+def test_a_calibration_is_read_back_whole_or_not_at_all(
+    calibration: Calibration, tmp_path: Path
+) -> None:
+    made, folder = dataclasses.replace(calibration, scale=0.7, shift=0.1), tmp_path / "c"
+    made.save(folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    loaded, bound = Calibration.load(folder), MODEL.bind(survey(2))
+    assert (loaded.model, loaded.cap, loaded.epsilon) == (MODEL, made.cap, 6)
+    assert loaded.center.as_dict() == made.center.as_dict()
+    for name, values in vars(made.center.frozen).items():
+        np.testing.assert_array_equal(values, getattr(loaded.center.frozen, name))
+    np.testing.assert_array_equal(loaded.weights(bound), made.weights(bound))
+    assert len({ph.Censored(calibration=each).stream() for each in (loaded, made)}) == 1
+    refuses("must be empty or new", made.save, folder)
+    content = json.loads((folder / "calibration.json").read_text())
+    short = {**content["frozen"], "y": content["frozen"]["y"][1:]}
+    for change, message in (
+        ({"program_sha256": "0" * 64}, "has another hash"), ({"format": 9}, "format 2: found 9"),
+        ({"model": {"model": "Weibull"}}, "must be built in"), ({"frozen": short}, "of one length"),
+        ({"frozen": {"y": [1.0]}}, "calibration, whole"), ({"cap": float("nan")}, "cap must be"),
+        ({"draws": {"beta": [[float("inf")]]}}, "whole"), ({"draws": {}}, "whole"),
+    ):  # fmt: skip
+        (folder / "calibration.json").write_text(json.dumps(content | change))
+        refuses(message, lambda: Calibration.load(folder).weights(bound))
+    (folder / "calibration.json").unlink()
+    refuses("must hold a calibration", Calibration.load, folder)
+
+
 @pytest.mark.samples
 @pytest.mark.filterwarnings("ignore:the owner has not confirmed")
 def test_from_the_command_line(tmp_path: Path, run: Any, refused: Any) -> None:
     survey(1).to_csv("f.csv", index=False)
     survey(2).to_csv("other.csv", index=False)
+    fit = "engine=embedded,warmup=300,draws=500"
     code, _, error = run("calibrate", "f.csv", "--formula", "y ~ x + g", "--model", "poisson",
-                         "--epsilon", "6", "--out", "c", "--fit", "engine=embedded")  # fmt: skip
+                         "--epsilon", "6", "--out", "c", "--fit", fit)  # fmt: skip
     assert code == 0
     assert "--holds-no-released-record" in error
     asked = ("synthesize", "other.csv", "--mechanism", "censored:calibration=c", "--out", "out",
-             "--fit", "engine=embedded,draws=500")  # fmt: skip
+             "--fit", fit)  # fmt: skip
     assert "a strict release lacks" in refused(*asked)
     assert run(*asked, "--holds-no-released-record")[0] == 0
     charge = json.loads((tmp_path / "out/public/charge.json").read_text())

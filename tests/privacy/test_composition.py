@@ -97,8 +97,11 @@ def test_strict_parts_make_a_strict_whole_and_need_no_draws() -> None:
 
 def test_parts_that_do_not_belong_together() -> None:
     refuses("at least one charge", whole)
-    for name, other in {"relation": "replace", "n_synthetic": 2, "n_draws_released": 2}.items():
+    unlike = {"relation": "replace", "n_synthetic": 2, "n_draws_released": 2, "unit": "person"}
+    for name, other in unlike.items():
         refuses(f"agree in {name}", whole, part(), part(**{name: other}))
+    person = part(unit="person")
+    assert whole(person, person).unit == "person"
 
 
 CENTER = poisson.logpmf(SUPPORT, 5.0)

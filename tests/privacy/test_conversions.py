@@ -94,13 +94,16 @@ def test_public_part_lacks_what_the_owner_keeps() -> None:
         "lipschitz": Lipschitz(bound=secret), "range": Range(loss_range=1.3125),
         "gaussian": Gaussian(mu=0.25),
     }  # fmt: skip
-    public = charge(bound=secret, accounts=accounts).public()
-    assert not {"bound", "accounts", "facts", "parts"} & set(public)
+    own = charge(bound=secret, accounts=accounts)
+    public, hidden = own.public(), {f.name for f in dataclasses.fields(own) if not f.repr}
+    assert hidden == {"accounts", "bound", "facts", "parts"}
+    assert not hidden & set(public)
+    assert "epsilon = 14.63 (" in repr(own)
     assert (public["epsilon_published"], public["epsilon_range"]) == (14.63, 3.94)
     assert (public["mu"], public["spent"]["pure"]) == (0.25, 14.63)
     for number in (str(secret), "1.3125"):
-        assert number not in json.dumps(public)
-        assert number in json.dumps(charge(bound=secret, accounts=accounts).as_dict())
+        assert number not in json.dumps(public) + repr(own)
+        assert number in json.dumps(own.as_dict())
 
 
 def test_dict_round_trip_through_json_and_what_is_no_charge_is_refused() -> None:
@@ -124,10 +127,6 @@ def test_a_strict_charge_is_epsilon_rounded_up(epsilon: float) -> None:
     assert exact(stated.epsilon) <= exact(epsilon) + 2 * UNIT[conversions.STRICT]
 
 
-def test_a_strict_charge_is_not_of_draws() -> None:
-    refuses("must be of noise or a cap", charge, kind=conversions.STRICT)
-
-
 def of_strict(epsilon: float | None, m: int = 1, **options: Any) -> PrivacyCharge:
     return PrivacyCharge.strict(
         mechanism="noise", relation="remove", epsilon=epsilon, n_synthetic=m, n_draws_released=m,
@@ -135,7 +134,9 @@ def of_strict(epsilon: float | None, m: int = 1, **options: Any) -> PrivacyCharg
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("other", [of_strict(15.0), charge(relation="replace")])
+@pytest.mark.parametrize(
+    "other", [of_strict(15.0), charge(relation="replace"), charge(unit="person")]
+)
 def test_unlike_charges_do_not_add(other: PrivacyCharge) -> None:
     pair = [charge(), other]
     refuses("one kind, relation and unit", compose, pair)

@@ -10,35 +10,29 @@ import pyhybrid as ph
 from pyhybrid.cli.options import build_mechanism, named
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import FitSession, open_session
-from tests.fits import session_fixture
+from pyhybrid.privacy.count_risk import pairwise_risk, radius_risk
+from tests.fits import fit_options, session_fixture
 from tests.fitting.test_reweighting import mixture
 from tests.refusals import refuses
 
 MODEL = ph.NegativeBinomial("y ~ 1")
 TABLE = mixture(300).assign(sex=lambda t: np.where(t.index % 3 == 0, "f", "m"))
-session = session_fixture(lambda: MODEL.bind(TABLE), seed=2, engine="embedded")
+OPTIONS = fit_options(chains=4, warmup=400, draws=400, seed=2)
+session = session_fixture(lambda: MODEL.bind(TABLE), **OPTIONS)
 
 
-def test_count_weights_are_counted(session: FitSession) -> None:
-    y, sex = TABLE["y"].to_numpy(float), TABLE["sex"].to_numpy()
-    inside = np.abs(y - y[:, None]) <= 0.25 * y[:, None]
-    alpha = ph.CountWeighted(MODEL, radius=0.25, scale=0.9, shift=0.05).weights(session)
-    np.testing.assert_allclose(alpha, np.clip(0.9 * inside.mean(axis=1) + 0.05, 0, 1), rtol=1e-12)
-    same = sex == sex[:, None]
-    share = (inside & same).sum(axis=1) / same.sum(axis=1)
-    alpha = ph.CountWeighted(MODEL, radius=0.25, pattern=("sex",)).weights(session)
-    np.testing.assert_allclose(alpha, share, rtol=1e-12)
-    absolute = ph.CountWeighted(MODEL, radius=5, kind="absolute").weights(session)
-    np.testing.assert_allclose(absolute, (np.abs(y - y[:, None]) <= 5).mean(axis=1), rtol=1e-12)
-
-
-def test_pairwise_weights_are_averages_over_pairs(session: FitSession) -> None:
-    y = TABLE["y"].to_numpy(float)
-    inside = np.abs(y - y[:, None]) <= 0.2 * y[:, None]
-    union = (inside[:, None, :] | inside[None]).mean(axis=2)
-    expected = (union.sum(axis=1) - np.diag(union)) / (y.size - 1)
-    alpha = ph.CountWeighted(MODEL, pairwise=True).weights(session)
-    np.testing.assert_allclose(alpha, expected, rtol=1e-12)
+@pytest.mark.parametrize("pairwise", [False, True])
+@pytest.mark.parametrize("pattern", [(), ("sex",)])
+@pytest.mark.parametrize("ball", [{"radius": 0.25}, {"radius": 5, "kind": "absolute"}])
+def test_count_weights_are_those_of_the_risks(
+    ball: dict[str, Any], pattern: tuple[str, ...], pairwise: bool, session: FitSession
+) -> None:
+    """Which are held to their definitions in test_bounds."""
+    measure, known = pairwise_risk if pairwise else radius_risk, TABLE["sex"] if pattern else None
+    risk = measure(TABLE["y"], **ball, pattern=known)
+    own = ph.CountWeighted(MODEL, scale=0.9, shift=0.05, pattern=pattern, pairwise=pairwise, **ball)
+    expected = np.clip(0.9 * (1 - risk) + 0.05, 0, 1)
+    np.testing.assert_allclose(own.weights(session), expected, rtol=1e-12)
 
 
 @pytest.mark.samples
@@ -48,7 +42,7 @@ def test_scalar_weights_are_the_exponential_mechanism(session: FitSession) -> No
     np.testing.assert_allclose(alpha, 4 / (2 * bound))
     assert (ph.ScalarWeighted(MODEL, target_bound=2).weights(session) == alpha).all()
     release = ph.ScalarWeighted(MODEL, target_bound=10 * bound).release_from(
-        session, n_synthetic=1, n_draws_released=1
+        session, n_synthetic=1, n_draws_released=1, refits=0
     )
     assert release.charge.bound == bound  # a weight of at most 1: the unweighted fit
 
@@ -116,7 +110,7 @@ def test_truncation_drops_what_is_beyond_the_cap(session: FitSession) -> None:
 def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
     alpha = np.random.default_rng(1).uniform(0.123456, 1, 300)
     mechanism = ph.GivenWeights(MODEL, alpha=alpha)
-    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1)
+    release = mechanism.release_from(session, n_synthetic=1, n_draws_released=1, refits=0)
     np.testing.assert_array_equal(release.confidential.alpha, alpha)
     assert "alpha" not in mechanism.describe()
     assert f"{alpha[0]:.6f}" not in repr(mechanism) + release.statement
@@ -125,6 +119,7 @@ def test_given_weights_are_used_and_never_shown(session: FitSession) -> None:
 
 
 @pytest.mark.parametrize(("make", "message"), [
+    (lambda: ph.LipschitzWeighted(MODEL, risk="mean"), "risk must be one of size, range, deviat"),
     (lambda: ph.CountWeighted(MODEL, radius=0), "radius must be above 0"),
     (lambda: ph.CountWeighted(MODEL, kind="both"), "relative, absolute"),
     (lambda: ph.CountWeighted(MODEL, pattern="sex"), "tuple of columns"),
@@ -151,6 +146,11 @@ def test_weights_must_fit_the_data(session: FitSession) -> None:
     with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):
         ph.CountWeighted(MODEL, pattern=("age",)).weights(session)
     refuses("must not be synthesized", ph.CountWeighted(MODEL, pattern=("y",)).weights, session)
+
+
+def test_settings_name_the_risk_where_it_is_not_the_papers() -> None:
+    assert "risk" not in ph.LipschitzWeighted(MODEL).describe()
+    assert ph.LipschitzWeighted(MODEL, risk="range").describe()["risk"] == "range"
 
 
 def test_mechanisms_are_read_from_text() -> None:

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pyhybrid.privacy.censoring import censor
-from pyhybrid.privacy.weights import (
-    TRANSFORMS,
-    lipschitz_weights,
-    reweight,
-    weights_from_lipschitz,
-)
+from pyhybrid.privacy.weights import TRANSFORMS, lipschitz_weights, reweight, weights_from_lipschitz
 from tests.golden import formulas
 
 BOUNDS = st.lists(st.floats(0, 1e3), min_size=1, max_size=12)

@@ -16,7 +16,7 @@ from tests.refusals import fails, refuses
 from tests.releases.test_ledger import local_ledger
 
 N = 60
-FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
+FAST = fit_options(chains=4, warmup=300, draws=200, seed=1, refits=0)
 
 
 def _table() -> pd.DataFrame:

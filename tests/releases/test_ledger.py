@@ -1,4 +1,6 @@
-"""The ledger: only releases, never past the budget, never a release without an entry."""
+"""The ledger: only releases, never past the budget, never a release without an entry. Squares of mu
+add, at one delta, and rho where that is less.
+"""
 
 import json
 import os
@@ -17,10 +19,13 @@ import pyhybrid as ph
 from pyhybrid.core.errors import BudgetExceeded, SaveFailed
 from pyhybrid.fitting.session import open_session
 from pyhybrid.primitives import LaplaceAnswer
-from pyhybrid.privacy.charge import PrivacyCharge
+from pyhybrid.privacy.charge import Gaussian, PrivacyCharge
+from pyhybrid.privacy.composition import compose
+from pyhybrid.privacy.conversions import delta_of_mu, epsilon_of_mu
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.ledger import _locked
 from tests.fits import ANY_DRAWS, fit_options
+from tests.privacy.test_conversions import charge as local_charge
 from tests.refusals import fails, no_space, refuses
 
 TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
@@ -28,9 +33,23 @@ TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
 def answer(epsilon: float = 1.0, relation: str = "replace") -> LaplaceAnswer:
     """A primitive's answer, built without OpenDP: the ledger does not ask where noise is from."""
-    charge = PrivacyCharge.strict(mechanism="laplace_counts", epsilon=epsilon, relation=relation)
-    return LaplaceAnswer(
-        charge=charge, value=np.array([3, 4]), sensitivity=2.0, scale=2.0 / charge.epsilon
+    return answered(
+        PrivacyCharge.strict(mechanism="laplace_counts", epsilon=epsilon, relation=relation)
+    )
+
+
+def answered(charge: PrivacyCharge) -> LaplaceAnswer:
+    """Something released with this charge: the ledger asks no more of it."""
+    return LaplaceAnswer(charge=charge, value=np.array([3, 4]), sensitivity=1.0, scale=1e6)
+
+
+def gaussian(mu: float = 0.2, delta: float = 1e-6) -> PrivacyCharge:
+    """A local charge counted by the Gaussian limit."""
+    return local_charge(
+        n_draws_released=1,
+        accounting="gaussian",
+        delta=delta,
+        accounts={"gaussian": Gaussian(mu=mu)},
     )
 
 
@@ -49,8 +68,8 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "survey.ledger"
 
 
-def local_ledger(path: Path, budget: float = 1e6) -> ph.Ledger:
-    return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove")
+def local_ledger(path: Path, budget: float = 1e6, **options: Any) -> ph.Ledger:
+    return ph.Ledger(path, budget=budget, kind="asymptotic local", relation="remove", **options)
 
 
 def test_entries_add_up_exactly_to_the_budget(path: Path) -> None:
@@ -112,17 +131,17 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
     table = pd.DataFrame({"y": np.random.default_rng(1).poisson(3, 60)})
     options: Any = {"engine": "embedded", "rule": ANY_DRAWS}
     session = open_session(model.bind(table), **options)
-    own = {"n_synthetic": 1, "n_draws_released": 1}
+    own = {"n_synthetic": 1, "n_draws_released": 1, "refits": 0}
     one = ph.Unweighted(model).release_from(session, **own)
     ledger.add(one)
     ledger.add(ph.Unweighted(model).release_from(session, **own))  # other draws of the same chains
     half = ph.GivenWeights(model, alpha=np.full(60, 0.5))
     shares, says = half.release_from(session, **own), r"random numbers of their own: .* entry 1"
     refuses(says, shares.save, tmp_path / "out", ledger=ledger, keep=list(shares.exposed))
-    ledger.add(ph.Unweighted(model).release(table, seed=1, **options))
-    seeded = half.release(table, seed=1, **options)
+    ledger.add(ph.Unweighted(model).release(table, seed=1, refits=0, **options))
+    seeded = half.release(table, seed=1, refits=0, **options)
     refuses("entry 3, another mechanism's of the same session or s", ledger.add, seeded)
-    ledger.add(half.release(table, **options))
+    ledger.add(half.release(table, refits=0, **options))
     assert len(ledger.entries) == 4
     assert str(one.entropy) not in path.read_text()
 
@@ -298,9 +317,61 @@ def test_charges_of_another_unit_are_refused(path: Path) -> None:
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"person": np.repeat(np.arange(60), 2), "y": rng.poisson(4, 120)})
     own = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="range")
-    short = fit_options(chains=2, warmup=200, draws=200)
+    short = fit_options(chains=2, warmup=200, draws=200, refits=0)
     row, person = (replace(own, unit=u).release(table, **short) for u in (None, "person"))
     ledger = local_ledger(path, 1e3)
     ledger.add(person)
     assert ledger.label == "asymptotic local, remove one person"
     refuses("one unit of privacy, person: found single rows", ledger.add, row)
+
+
+def test_twenty_releases_cost_the_root_of_their_squares(path: Path) -> None:
+    """Controls: sums of epsilon are above 16; the last mu alone says too little."""
+    ledger = local_ledger(path, 5)
+    for _ in range(20):
+        ledger.add(answered(gaussian()))
+    due = epsilon_of_mu(0.2 * 20**0.5, 1e-6)
+    assert due <= ledger.spent < due + 0.0101
+    one = gaussian().epsilon
+    assert ledger.spent < 0.3 * 20 * one
+    assert delta_of_mu(0.2 * 20**0.5, ledger.spent) <= 1e-6
+    assert ledger.label == "asymptotic local at delta = 1e-06, remove one record"
+    assert compose([gaussian()] * 20) == ledger.spent
+    fails(BudgetExceeded, "", ledger.add, answered(gaussian(mu=0.8)))
+    assert delta_of_mu(0.2 * 20**0.5, one) > 1e-3, "the control: it says too little"
+
+
+def test_another_delta_is_refused(path: Path, tmp_path: Path) -> None:
+    less = gaussian(delta=1e-8)
+    says = "must be counted at its delta, 1e-06: found 1e-08"
+    refuses(says, local_ledger(path).add, answered(less))
+    local_ledger(tmp_path / "other", delta=1e-8).add(answered(less))
+    refuses("has delta 1e-08, fixed when it was created", ph.Ledger, tmp_path / "other", delta=1e-6)
+    refuses("at one delta: found 1e-08, 1e-06", compose, [gaussian(), less])
+
+
+def test_a_strict_ledger_with_a_delta_adds_rho_where_that_is_less(tmp_path: Path) -> None:
+    """One draw of a censored posterior of M = 0.25, again and again."""
+    terms: dict[str, Any] = {"budget": 7, "kind": "strict", "relation": "remove"}
+    half: dict[str, Any] = {"mechanism": "Censored", "epsilon": 0.5, "loss_range": 0.5}
+    at_delta = ph.Ledger(tmp_path / "a", delta=1e-6, **terms)
+    pure = ph.Ledger(tmp_path / "b", **terms)
+
+    def one_draw() -> LaplaceAnswer:
+        return answered(PrivacyCharge.strict(**half, relation="remove", cap=0.25))
+
+    spent = []
+    for _ in range(20):
+        at_delta.add(one_draw())
+        spent.append(at_delta.spent)
+    assert spent[:2] == [0.5, 1.0]
+    assert spent[-1] == compose([one_draw().charge] * 20, delta=1e-6) < 6.6
+    assert at_delta.label == "strict at delta = 1e-06, remove one record"
+    assert ph.Ledger(tmp_path / "a").spent == spent[-1]
+    for _ in range(14):
+        pure.add(one_draw())
+    fails(BudgetExceeded, "", pure.add, one_draw())
+    for _ in range(2):
+        at_delta.add(one_draw())
+    assert 6.8 < at_delta.spent <= 7
+    fails(BudgetExceeded, "", at_delta.add, one_draw())

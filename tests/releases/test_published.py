@@ -15,7 +15,7 @@ from tests.fits import fit_options
 from tests.refusals import fails, refuses
 
 SECRET = "Quasimodo"
-FAST = fit_options(chains=4, warmup=300, draws=200, seed=1)
+FAST = fit_options(chains=4, warmup=300, draws=200, seed=1, refits=0)
 
 
 def _subset() -> pd.DataFrame:

@@ -15,6 +15,7 @@ from pyhybrid.engines import SamplerSettings
 from pyhybrid.releases import folder as storage
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.running import files
+from tests.fits import fit_options
 from tests.refusals import fails, no_space, refuses
 
 MODEL = ph.NegativeBinomial("visits ~ region")
@@ -44,7 +45,7 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def release(table: pd.DataFrame) -> ph.Release:
     return ph.LipschitzWeighted(MODEL).release(
-        table, n_synthetic=2, seed=987654321, engine="embedded",
+        table, n_synthetic=2, seed=987654321, engine="embedded", refits=2,
         settings=SamplerSettings(warmup=300, draws=250),
     )  # fmt: skip
 
@@ -104,18 +105,17 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
 @pytest.mark.parametrize(
     "stage", [(storage, "_write_confidential"), (storage, "write_tables"), (files, "_swap")]
 )
-@pytest.mark.parametrize("existing", [False, True])
-def test_a_disk_error_leaves_nothing_half_written(
-    release: ph.Release, stage: tuple[Any, str], existing: bool, tmp_path: Path, monkeypatch: Any
+def test_a_disk_error_leaves_the_older_release(
+    release: ph.Release, stage: tuple[Any, str], tmp_path: Path, monkeypatch: Any
 ) -> None:
+    """A new one leaves nothing: see `tests/security/test_leaks.py`."""
     out = tmp_path / "out"
-    if existing:
-        release.save(out, report=False)
+    release.save(out, report=False)
     before = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
     monkeypatch.setattr(*stage, no_space)
-    fails(SaveFailed, "No space left", release.save, out, overwrite=existing, report=False)
+    fails(SaveFailed, "No space left", release.save, out, overwrite=True, report=False)
     assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == before
-    assert [p.name for p in tmp_path.iterdir()] == (["out"] if existing else [])
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output"), KeyboardInterrupt(), SystemExit()])
@@ -212,3 +212,25 @@ def test_no_release_is_lost_to_its_report(
     assert "NA" not in str(said[0].message)
     assert not (tmp_path / "out" / "confidential" / "report.html").exists()
     assert ph.Release.load(tmp_path / "out").charge == release.charge
+
+
+def test_statement_and_public_charge(tmp_path: Path) -> None:
+    """All three numbers in words; range and bound stay with the owner."""
+    df = pd.DataFrame({"y": np.random.default_rng(2).poisson(20, 300)})
+    few = fit_options(chains=4, warmup=300, draws=400, refits=0)
+    mechanism = ph.Unweighted(ph.Poisson("y ~ 1"), accounting="gaussian")
+    release = mechanism.release(df, n_synthetic=2, seed=4, **few)
+    of, text = release.charge, release.statement
+    for said in (
+        f"**epsilon = {of.epsilon:g} at delta = 1e-06** for 2 synthetic data sets",
+        "by at most delta = 1e-06", "The guarantee is per instance", "local and asymptotic",
+        f"{of.epsilon_range:g} by the range of what changes when a record leaves",
+        f"the weights taken as fixed, epsilon would be {of.epsilon_published:g}",
+        "mu grows with the square root of their number",
+    ):  # fmt: skip
+        assert said in text, said
+    release.save(tmp_path / "out", keep=list(release.exposed))
+    public = json.loads((tmp_path / "out/public/charge.json").read_text())
+    assert not {"bound", "loss_range"} & set(public)
+    assert (public["mu"], public["delta"]) == (of.mu, 1e-6)
+    assert ph.Release.load(tmp_path / "out").charge == of

@@ -22,7 +22,7 @@ def release() -> ph.Release:
     settings = ph.engines.SamplerSettings(warmup=300, draws=300)
     return ph.LipschitzWeighted(ph.Poisson("visits ~ 1")).release(
         data, n_synthetic=2, seed=918_273_645, engine="embedded", settings=settings,
-        on_not_converged="warn",
+        on_not_converged="warn", refits=2,
     )  # fmt: skip
 
 

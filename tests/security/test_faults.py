@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import EngineUnavailable, SamplingError, SaveFailed
+from pyhybrid.core.errors import EngineUnavailable, SaveFailed
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.tables.read import read_file
@@ -39,7 +39,7 @@ def counts(n: int = 40) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release() -> ph.Release:
-    return ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), n_synthetic=2, **OPTIONS)
+    return ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(), n_synthetic=2, refits=0, **OPTIONS)
 
 
 def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -48,18 +48,6 @@ def python(script: str, **options: Any) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", textwrap.dedent(script)],
         env=environment, capture_output=True, text=True, timeout=120, check=False, **options,
     )  # fmt: skip
-
-
-def test_a_chain_that_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = fake.root / "program.py"
-    killed = 'if mode == "killed":\n        os.kill(os.getpid(), 9)\n    if mode == "fail":'
-    program.write_text(program.read_text().replace('if mode == "fail":', killed))
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "killed")
-    with pytest.raises(SamplingError, match="the cmdstan engine failed: a chain ended without a"):
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
-    assert list(fake.temporary.iterdir()) == []
-    monkeypatch.setenv("FAKE_CMDSTAN_MODE", "")
-    assert CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED).n_draws == 40
 
 
 @pytest.fixture
@@ -85,7 +73,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.samples
 def test_a_full_disk(release: ph.Release, full_disk: Path) -> None:
-    big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), **OPTIONS)
+    big = ph.Unweighted(ph.Poisson("y ~ 1")).release(counts(60_000), refits=0, **OPTIONS)
     release.save(full_disk / "small", report=False)
     fails(SaveFailed, r"No space left|File too large", big.save, full_disk / "big", report=False)
     fails(SaveFailed, "", big.save, full_disk / "small", overwrite=True, report=False)
@@ -202,7 +190,7 @@ def test_without_a_home_and_without_a_network(
     monkeypatch.delenv("PYHYBRID_CACHE")
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), **OPTIONS)
+    release = ph.LipschitzWeighted(ph.Poisson("y ~ 1")).release(counts(), refits=0, **OPTIONS)
     release.save(tmp_path / "out", report=False)
     assert ph.Release.load(tmp_path / "out").charge == release.charge
 

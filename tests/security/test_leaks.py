@@ -96,6 +96,7 @@ def secrets_of(release: ph.Release) -> list[str]:
 def mechanisms() -> dict[str, Callable[..., ph.Release]]:
     options: dict[str, Any] = {
         "seed": SEED, "engine": "embedded", "settings": SETTINGS, "on_not_converged": "warn",
+        "refits": 2,
     }  # fmt: skip
 
     def by(mechanism: Any) -> Callable[..., ph.Release]:
@@ -189,7 +190,12 @@ def test_an_error_at_any_stage_leaves_nothing(
     monkeypatch.setattr(home, name, fail)
     with pytest.raises((kind, SaveFailed)) as error:
         ph.Unweighted(MODEL).release(
-            people(), seed=SEED, engine="embedded", settings=SETTINGS, on_not_converged="warn"
+            people(),
+            seed=SEED,
+            engine="embedded",
+            settings=SETTINGS,
+            on_not_converged="warn",
+            refits=2,
         ).save("out")
     shown = "".join(traceback.format_exception(error.type, error.value, error.tb))
     assert str(SEED) not in shown.replace("SEED", "")
@@ -519,7 +525,7 @@ def test_a_survey_release_publishes_no_weight_and_no_home(places: Path, capfd: A
     """Weights shape values and statement; their own values stay with the owner, also later."""
     mechanism = ph.Unweighted(ph.Poisson("visits ~ 1"), design="w", unit="home")
     release = mechanism.release(
-        surveyed(), engine="embedded", settings=SETTINGS, on_not_converged="warn"
+        surveyed(), engine="embedded", settings=SETTINGS, on_not_converged="warn", refits=0
     )
     held = mechanism.bind(surveyed())
     shown = "".join(map(repr, (release, held, mechanism, release.settings, release.statement)))

@@ -89,7 +89,8 @@ def test_same_seed_same_bytes(name: str, tmp_path: Path) -> None:
 
 
 def test_without_a_seed_the_system_is_asked_and_no_release_comes_twice() -> None:
-    how: Any = {"engine": "embedded", "settings": SETTINGS, "on_not_converged": "warn"}
+    how: Any = {"engine": "embedded", "settings": SETTINGS, "on_not_converged": "warn",
+                "refits": 0}  # fmt: skip
     made = [ph.Unweighted(MODEL).release(people(30), **how) for _ in range(2)]
     assert not made[0].synthetic[0].equals(made[1].synthetic[0])
     assert made[0].confidential.entropy != made[1].confidential.entropy

@@ -69,10 +69,10 @@ def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     mechanism, model = ph.ClippedScores(MODELS[name], delta=1e-6), MODELS[name]
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)
     source = _InBatches(part, batch)
-    bound, of_frame = bind_source(model.formula, model, source), mechanism.bind(part)
-    assert bound.public.names == of_frame.public.names
+    bound, of_frame = bind_source(model, source), mechanism.bind(part)
+    assert bound.sample.public.names == of_frame.public.names
     rng = np.random.default_rng(5)
-    theta = rng.normal(0, 0.2, bound.public.d)
+    theta = rng.normal(0, 0.2, bound.sample.public.d)
     design = mechanism._design(of_frame, theta, 0.3, streams(2))
     np.testing.assert_array_equal(bound.score_sum(theta, design), of_frame.score_sum(theta, design))
     edges = np.array([0.0, 1.0, 5.0, np.inf])
@@ -92,8 +92,8 @@ def test_batches_that_are_scored_at_once_give_the_same_sums(
     is the caller's, with few batches read after it."""
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", 311)
     model, mechanism, source = MODELS["zeros"], _mechanism("zeros"), ph.open_source(stored)
-    bound, of_frame = bind_source(model.formula, model, source), mechanism.bind(table)
-    theta = np.random.default_rng(6).normal(0, 0.2, bound.public.d)
+    bound, of_frame = bind_source(model, source), mechanism.bind(table)
+    theta = np.random.default_rng(6).normal(0, 0.2, bound.sample.public.d)
     design = mechanism._design(of_frame, theta, 0.3, streams(2))
     np.testing.assert_array_equal(bound.score_sum(theta, design), of_frame.score_sum(theta, design))
     sizes: list[int] = []
@@ -276,12 +276,12 @@ def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
     )
     source = ph.open_source(folder)
     assert isinstance(source, IbisTable)
-    bound = bind_source(FORMULA, MODELS["counts"], source)
-    assert [name for name in bound.public.names if name.startswith("area")] == [
+    bound = bind_source(MODELS["counts"], source)
+    assert [name for name in bound.sample.public.names if name.startswith("area")] == [
         "area[T.02]", "area[T.03]",
     ]  # fmt: skip
     of_frame = _mechanism().bind(table)
-    assert bound.public.d == of_frame.public.d
-    design = _mechanism()._design(of_frame, np.zeros(bound.public.d), 0.3, streams(2))
-    zero = np.zeros(bound.public.d)
+    assert bound.sample.public.d == of_frame.public.d
+    design = _mechanism()._design(of_frame, np.zeros(bound.sample.public.d), 0.3, streams(2))
+    zero = np.zeros(bound.sample.public.d)
     np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))

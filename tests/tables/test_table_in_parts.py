@@ -189,7 +189,7 @@ def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
         year = pd.to_datetime(made["born"]).dt.year.mean()
         assert abs(year - days.year.to_numpy().mean()) < 1
         bound = ph.ClippedScores(ph.Poisson("seen ~ days(born)")).bind_source(source)
-        assert sorted(bound.public.X[:, 1]) == sorted((days - pd.Timestamp(0)).days)
+        assert sorted(bound.sample.public.X[:, 1]) == sorted((days - pd.Timestamp(0)).days)
     for where in (table, str(tmp_path / "*.parquet")):
         drafted: Any = seen_kind(ph.open_source(where).sample(["born"])["born"])
         assert (drafted.format, drafted.lower) == ("date", "1950-01-01")

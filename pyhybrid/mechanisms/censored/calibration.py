@@ -33,28 +33,25 @@ from pyhybrid.core.checks import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
-from pyhybrid.engines import Draws, Provenance, SamplerSettings
+from pyhybrid.engines import Draws
 from pyhybrid.fitting.exact import frozen_draws
 from pyhybrid.fitting.session import open_session
-from pyhybrid.mechanisms.censored.center import (
-    REGION,
-    Center,
-    center_of_draws,
-    with_frozen_rows,
-)
+from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws, with_frozen_rows
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.default_model import described_model
 from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
-from pyhybrid.releases.folder import read_names
+from pyhybrid.releases.folder import read_json, read_names, read_provenance
 from pyhybrid.releases.release import Release
-from pyhybrid.running.files import folder_aside, whole_only
+from pyhybrid.running.files import whole_only, write_folder
 
 _VERSION = 2
 _EXAMPLE = "ph.calibrate(model, last_year, epsilon=1)"
-_NUMBERS = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256")
+_STORED = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256",
+           "epsilon", "holds_no_released_record")  # fmt: skip
+"""Fields that are stored as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,46 +169,43 @@ class Calibration:
         content = {
             "format": _VERSION,
             "model": self.model.describe(),
-            **{name: getattr(self, name) for name in _NUMBERS},
+            **{name: getattr(self, name) for name in _STORED},
             "levels": dict(self.levels),
             "columns": self.columns,
             "draws": {name: draws.flat(name).tolist() for name in draws.variables},
             "provenance": draws.provenance and asdict(draws.provenance),
             "center": None if center is None else center.as_dict(),
             "frozen": frozen and {name: rows.tolist() for name, rows in vars(frozen).items()},
-            "epsilon": self.epsilon,
-            "holds_no_released_record": self.holds_no_released_record,
         }
-        with folder_aside(folder, overwrite=overwrite, private=True) as aside:
-            text = json.dumps(content, indent=2) + "\n"
-            (aside / "calibration.json").write_text(text, encoding="utf-8")
+        text = json.dumps(content, indent=2) + "\n"
+        write_folder(folder, {"calibration.json": text}, overwrite=overwrite)
 
     @staticmethod
     def load(folder: str | os.PathLike[str]) -> Calibration:
         """Read a calibration; raises InvalidInput if it is damaged."""
         with whole_only(folder, "calibration"):
-            text = (Path(folder) / "calibration.json").read_text(encoding="utf-8")
-            content = json.loads(text)
+            content: dict[str, Any] = {"holds_no_released_record": False}
+            content |= read_json(Path(folder) / "calibration.json")
             if content["format"] != _VERSION:
                 raise InvalidInput(
                     f"{folder} must hold a calibration of format {_VERSION}: found "
                     f"{content['format']}"
                 )
-            center, epsilon = content["center"], content["epsilon"]
-            word = content.get("holds_no_released_record", False)
             for name in ("lowest", "highest", "scale", "shift", "censored"):
                 check_finite(content[name], name)
             check_positive(content["cap"], "cap")
+            if content["epsilon"] is not None:
+                check_positive(content["epsilon"], "epsilon")
             check_choice(content["relation"], "relation", RELATIONS)
+            check_flag(content["holds_no_released_record"], "holds_no_released_record")
+            center = content["center"]
             return Calibration(
                 model=described_model(content["model"]),
                 draws=_read_draws(content["draws"], content["provenance"]),
                 levels={name: list(levels) for name, levels in content["levels"].items()},
                 columns=read_names(content, "columns"),
                 center=None if center is None else Center.from_dict(center, content["frozen"]),
-                epsilon=None if epsilon is None else check_positive(epsilon, "epsilon"),
-                holds_no_released_record=check_flag(word, "holds_no_released_record"),
-                **{name: content[name] for name in _NUMBERS},
+                **{name: content[name] for name in _STORED},
             )
 
 
@@ -371,7 +365,4 @@ def _read_draws(values: Mapping[str, Any], made: Mapping[str, Any] | None) -> Dr
         draws.size and np.isfinite(draws).all() for draws in arrays.values()
     ):
         raise ValueError("draws")
-    provenance: Any = made and Provenance(
-        **{**made, "settings": SamplerSettings(**made["settings"]), "notes": tuple(made["notes"])}
-    )
-    return frozen_draws(arrays, provenance)
+    return frozen_draws(arrays, None if made is None else read_provenance(made))

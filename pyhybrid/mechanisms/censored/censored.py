@@ -23,6 +23,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit
 from pyhybrid.mechanisms.accounting import UNCONFIRMED, facts_of_fit, why_local
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.mechanisms.censored.center import Center, given_center
+from pyhybrid.mechanisms.mechanism import SHOWN_IF_SET
 from pyhybrid.mechanisms.weighted.weight_maps import CappedMechanism, Unweighted
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import Form, forms_of
@@ -30,7 +31,7 @@ from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.models.grid import ParameterGrid
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.charge import PrivacyCharge, Spent
-from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, epsilon_of_bound
+from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_bound
 from pyhybrid.privacy.refits import LocalLoss
 
 SAMPLINGS = ("auto", "exact", "chains")
@@ -101,9 +102,11 @@ class Censored(CappedMechanism):
     _: KW_ONLY
     calibration: Calibration | None = field(default=None, repr=False)
     check_modes: bool = True
-    center: Mapping[str, float | Sequence[float]] | str | None = _OF_CALIBRATION
-    sampling: str = "auto"
-    grid: Mapping[str, tuple[float, float, int]] | None = None
+    center: Mapping[str, float | Sequence[float]] | str | None = field(
+        default=_OF_CALIBRATION, metadata=SHOWN_IF_SET
+    )
+    sampling: str = field(default="auto", metadata=SHOWN_IF_SET)
+    grid: Mapping[str, tuple[float, float, int]] | None = field(default=None, metadata=SHOWN_IF_SET)
 
     def __post_init__(self) -> None:
         if self.calibration is not None and not isinstance(self.calibration, Calibration):
@@ -148,9 +151,6 @@ class Censored(CappedMechanism):
     def describe(self) -> dict[str, Any]:
         settings = super().describe()
         calibration = settings.pop("calibration")
-        for name, usual in (("center", _OF_CALIBRATION), ("sampling", "auto"), ("grid", None)):
-            if settings[name] == usual:  # names of random streams stay what they were
-                del settings[name]
         for unused in ("accounting", "delta"):  # the cap is charged
             del settings[unused]
         if calibration is None:
@@ -242,7 +242,7 @@ class Censored(CappedMechanism):
         Strict if weights and predictors are functions of single records. If they were computed from
         the same database, or may have been (an unconfirmed reference), those of a neighbor differ,
         which the cap does not bound: the charge stays local. So it does if the draws are not known
-        to come from the censored posterior: chains that have not converged, or other modes.
+        to come from the censored posterior: chains that have not converged, or found other modes.
         """
         fit, bound, center = path.fit, session.bound, self.theta_ref
         assert fit.cap is not None
@@ -252,25 +252,22 @@ class Censored(CappedMechanism):
         where = None if center is None else "given"
         if center is not None and self.calibration is not None:
             where = "public" if center.public else "reference"
-        above, half = bound.density_above_one or center is not None, fit.cap.span / 2
-        epsilon = epsilon_of_bound(
-            half,
-            relation=self.relation,
-            density_above_one=above,
-            safety_factor=self.safety_factor,
-            kind="strict",
-        )
+        half = fit.cap.span / 2
+        cost: dict[str, Any] = {
+            "relation": self.relation,
+            "density_above_one": bound.density_above_one or center is not None,
+            "safety_factor": self.safety_factor,
+        }
+        epsilon = epsilon_of_bound(half, **cost, kind=STRICT)
         charge = PrivacyCharge.strict(
+            **cost,
             mechanism=self.name,
             epsilon=epsilon,
             loss_range=epsilon,
-            relation=self.relation,
             n_synthetic=m,
             n_draws_released=n_draws,
             bound=half,
             cap=fit.cap.above,
-            safety_factor=self.safety_factor,
-            density_above_one=above,
             converged=fit.converged,
             unit=self.unit,
             facts={
@@ -283,17 +280,15 @@ class Censored(CappedMechanism):
                 "unconfirmed": self._unconfirmed,
                 "by_record": self.record_indexed,
                 "other_reference": self.calibration is not None,
-                "modes": fit.n_elsewhere,
             },
         )
-        if self.why_local(bound) is None and fit.converged and not fit.n_elsewhere:
+        if self.why_local(bound) is None and fit.converged:
             return charge
         return replace(
             charge,
             kind=ASYMPTOTIC_LOCAL,
             accounts={"pure": Spent(pure=charge.epsilon, rho_of_pure=None)},
             n_draws=int(fit.bounds.kept_draws.size),
-            draw_quantile=fit.bounds.draw_quantile,
         )
 
     def loss(self, session: FitSession, path: Reweighted, refits: int) -> LocalLoss | None:

@@ -97,7 +97,7 @@ class Center:
         nodes = [np.linspace(axis.lower, axis.upper, k) for axis in grid.axes]
         mesh = np.meshgrid(*nodes, indexing="ij")
         at = {axis.name: points.ravel() for axis, points in zip(grid.axes, mesh, strict=True)}
-        draws = at_points(grid.parameters(at))
+        draws = frozen_draws(grid.parameters(at))
         lost = cap.excess(bound.frozen_log_lik(self.frozen, draws)).reshape([k] * len(nodes))
         points = [axis.points for axis in grid.axes]
         if len(nodes) == 1:
@@ -139,12 +139,6 @@ class Center:
         )  # fmt: skip
 
 
-def at_points(values: Mapping[str, FloatArray]) -> Draws:
-    """Points (S, *dims), which no engine made, as draws."""
-    provenance: Any = None
-    return frozen_draws(values, provenance)
-
-
 def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> FloatArray:
     """Log-likelihood of the records at one point, shape (n,)."""
     names = bound.likelihood_parameters
@@ -155,7 +149,7 @@ def log_lik_at(bound: BoundModel, parameters: Mapping[str, FloatArray]) -> Float
         )
     try:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            points = at_points({n: parameters[n][None] for n in names})
+            points = frozen_draws({n: parameters[n][None] for n in names})
             return bound.log_lik(points).by_record(lambda block: block[0])
     except InvalidInput:
         raise

@@ -236,7 +236,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         m = check_count(n_synthetic, "n_synthetic")
         check_draws_released(n_draws_released, m)
         made = self.make(session, m, n_draws_released, refits)
-        return Release.of(made.record, made.tables, origin=self.origin(session))
+        return Release.of(made.record, made.tables, origin=Origin(data=session.bound.table))
 
     def make(
         self,
@@ -413,10 +413,6 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
             fit=fit,
             reweighted=path if path.steps else None,
         )
-
-    def origin(self, session: FitSession) -> Origin:
-        """What the owner's report needs. Confidential."""
-        return Origin(data=session.bound.table)
 
     def why_local(self, bound: BoundModel) -> str | None:
         """What a strict release of `bound` lacks, as far as can be told before a fit; None if it
