@@ -120,16 +120,18 @@ def in_pandas(rows: Any, **how: Any) -> pd.DataFrame:
     return frame
 
 
-def refuse_values(column: str, *, missing: bool) -> InvalidInput:
-    """The error for values without a cell; it tells no value and no row."""
+def refuse_values(column: str, *, missing: bool, row: str | None = None) -> InvalidInput:
+    """The error for values without a cell; it tells no value, and of a data frame the row."""
     if missing:
+        found = "some values are" if row is None else f"{row} is"
         return InvalidInput(
-            f"column {column!r} must not be missing: some values are; declare missing=True in its "
-            "domain or type, which makes missing values a cell of their own"
+            f"column {column!r} must not be missing: {found}; declare missing=True in its domain "
+            "or type, which makes missing values a cell of their own"
         )
+    found = "some values do" if row is None else f"{row} does"
     return InvalidInput(
-        f"column {column!r} must lie in its domain: some values do not; levels and bins are part "
-        "of the guarantee, so declare all that can occur, in its domain or type"
+        f"column {column!r} must lie in its domain: {found} not; levels and bins are part of the "
+        "guarantee: declare all that can occur, in its domain or type"
     )
 
 

@@ -20,11 +20,11 @@ import pytest
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.measure import (
     ALONE,
-    CountedFrame,
     Measuring,
     measured,
     with_noise,
 )
+from pyhybrid.mechanisms.marginals.sample import Records
 from pyhybrid.primitives.tables import IntArray, NoisyTables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
@@ -143,13 +143,13 @@ def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
     return steps
 
 
-def _alone(measuring: Measuring, data: CountedFrame) -> list[IntArray]:
+def _alone(measuring: Measuring, data: Records) -> list[IntArray]:
     return data.tables(measuring.domain, [(name, "") for name in measuring.order])
 
 
 def _tables(
     mechanism: NoisyMarginals, df: pd.DataFrame
-) -> tuple[Measuring, CountedFrame, list[IntArray]]:
+) -> tuple[Measuring, Records, list[IntArray]]:
     measuring, data = mechanism._counted(df)
     return measuring, data, data.tables(_merged(measuring), measuring.cliques)
 

@@ -23,7 +23,7 @@ from pyhybrid.models.columns.kinds import Dates, kind_from_dict
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
 from pyhybrid.models.formula.values import is_number, row_label
 from pyhybrid.privacy.histogram import in_steps
-from pyhybrid.sources.source import ColumnCells
+from pyhybrid.sources.source import ColumnCells, refuse_values
 
 IntArray = npt.NDArray[np.int64]
 NO_PREDICTOR = ""
@@ -184,22 +184,11 @@ class ColumnDomain:
         InvalidInput
             For a value outside of the domain; names the column and the first row, not the value.
         """
-        place = np.full(len(values), -1, dtype=np.int64)
-        absent = values.isna().to_numpy()
-        place[~absent] = self.cells_of(values[~absent])
-        if self.missing:
-            place[absent] = self.n_cells - 1
+        name = str(values.name)
+        place = self.cells(name).places(values)
         for wrong in np.flatnonzero(place < 0)[:1]:
-            row, name = row_label(values.index, int(wrong)), str(values.name)
-            if absent[wrong]:
-                raise InvalidInput(
-                    f"column {name!r} must not be missing: {row} is; declare missing=True in its "
-                    "domain or type, which makes missing values a cell of their own"
-                )
-            raise InvalidInput(
-                f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
-                "of the guarantee: declare all that can occur, in its domain or type"
-            )
+            row = row_label(values.index, int(wrong))
+            raise refuse_values(name, missing=bool(values.isna().iloc[wrong]), row=row)
         return place
 
     def cells_of(self, present: pd.Series) -> IntArray:
@@ -305,6 +294,14 @@ class ColumnDomain:
 
 def _ranks(n: int) -> FloatArray:
     return np.linspace(0, 1, n) if n > 1 else np.full(n, 0.5)
+
+
+def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
+    """The first cell of `domain` in each cell of `few`, and the number of cells, (K_few + 1,)."""
+    first = len(domain.levels)
+    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
+    missing = [domain.n_cells - 1] if domain.missing else []
+    return np.array([*range(first), *inner, *missing, domain.n_cells], dtype=np.int64)
 
 
 def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:

@@ -15,12 +15,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.domain import (
+    NO_PREDICTOR,
+    ColumnDomain,
+    IntArray,
+    Predictor,
+    starts_of,
+)
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
 from pyhybrid.mechanisms.marginals.one_way import (
     FEWEST_BINS,
@@ -28,7 +33,6 @@ from pyhybrid.mechanisms.marginals.one_way import (
     blocks,
     merged_domain,
     smooth,
-    starts_of,
 )
 from pyhybrid.mechanisms.marginals.sample import Records, fitted_chain
 from pyhybrid.primitives.tables import NoisyTables, Price, noisy_tables
@@ -60,40 +64,6 @@ class Measured:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CountedFrame:
-    """Records of a data frame in their declared cells, `places` (n,) by column, beside their public
-    predictors. Confidential if the frame is."""
-
-    fine: Mapping[str, ColumnDomain]
-    places: Mapping[str, IntArray]
-    public: Mapping[str, Predictor]
-    n: int
-
-    @classmethod
-    def of(
-        cls, df: pd.DataFrame, fine: Mapping[str, ColumnDomain], public: Mapping[str, Predictor]
-    ) -> CountedFrame:
-        """Raises InvalidInput for a value outside of its domain."""
-        places = {name: domain.places(df[name]) for name, domain in fine.items()}
-        return cls(fine=fine, places=places, public=public, n=len(df))
-
-    def records(self, domain: Mapping[str, ColumnDomain]) -> Records:
-        """The records in merged cells: what a value is counted in does not hang on noise."""
-        places = {
-            name: np.searchsorted(starts_of(self.fine[name], domain[name]), cells, "right") - 1
-            for name, cells in self.places.items()
-        }
-        return Records(domain=domain, public=self.public, n=self.n, places=places)
-
-    def tables(
-        self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
-    ) -> list[IntArray]:
-        """Counts of cliques in merged cells. Confidential."""
-        records = self.records(domain)
-        return [records.table(clique) for clique in cliques]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CountedSource:
     """Records of a table that stays where it is."""
 
@@ -104,7 +74,7 @@ class CountedSource:
     def tables(
         self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
     ) -> list[IntArray]:
-        """As of `CountedFrame`."""
+        """As of `Records`."""
         cells = {
             name: fine.cells(name, starts_of(fine, domain[name]))
             for name, fine in self.fine.items()
@@ -187,7 +157,7 @@ class Measuring:
     most_bins: int | None
     price: Price
     relation: str
-    reference: CountedFrame | None = None
+    reference: Records | None = None
     for_intervals: bool = False
 
     @property
@@ -199,7 +169,7 @@ class Measuring:
             for predictor in reads or (NO_PREDICTOR,)
         ]
 
-    def all_tables(self, data: CountedFrame | CountedSource) -> Measured:
+    def all_tables(self, data: Records | CountedSource) -> Measured:
         """Count every column with each of its predictors, and add noise."""
         if self.most_bins is None:
             price = self.price
@@ -227,7 +197,7 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def columns_alone(self, data: CountedFrame | CountedSource) -> Measured:
+    def columns_alone(self, data: Records | CountedSource) -> Measured:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
         cliques, queries = [(name, NO_PREDICTOR) for name in self.order], self._blocks()
         of_column = dict(zip(self.order, data.tables(self.domain, cliques), strict=True))
@@ -239,11 +209,10 @@ class Measuring:
         for (name, query), sums in zip(queries.items(), noisy[len(self.order) :], strict=True):
             measurements[name].append(replace(sums, query=query))
         results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
-        reference = None if self.reference is None else self.reference.records(self.domain)
         for name, of_name in measurements.items():
-            if reference is not None:
+            if self.reference is not None:
                 clique = (name, NO_PREDICTOR)
-                of_name.append(of_reference(clique, reference.table(clique), data.n))
+                of_name.append(of_reference(clique, self.reference.table(clique), data.n))
             results.tables[name] = {NO_PREDICTOR: self._alone(name, of_name, results, data.n)}
         return results
 
@@ -273,7 +242,7 @@ class Measuring:
     def models(self, results: Measured, n: int, random: Streams) -> dict[str, LogLinear]:
         """The models of what came out, and of what a reference tells."""
         records = Records(domain=results.domain, public=self.public, n=n)
-        reference = None if self.reference is None else self.reference.records(results.domain)
+        reference = None if self.reference is None else self.reference.merged(results.domain)
         columns = [self._of_column(column, results, n, reference) for column in self.order]
         return fitted_chain(columns, records, random)
 

@@ -30,15 +30,13 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting import SAY_SO, check_delta_of
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain, starts_of
 from pyhybrid.mechanisms.marginals.measure import (
     ALONE,
-    CountedFrame,
     CountedSource,
     Measuring,
     most_cells,
 )
-from pyhybrid.mechanisms.marginals.one_way import starts_of
 from pyhybrid.mechanisms.marginals.sample import (
     Records,
     following_others,
@@ -295,7 +293,7 @@ class NoisyMarginals(NoiseMechanism):
     def _estimated(
         self,
         measuring: Measuring,
-        data: CountedFrame | CountedSource,
+        data: Records | CountedSource,
         public: pd.DataFrame,
         m: int,
         random: Streams,
@@ -364,20 +362,20 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _counted(self, df: pd.DataFrame, m: int = 1) -> tuple[Measuring, CountedFrame]:
+    def _counted(self, df: pd.DataFrame, m: int = 1) -> tuple[Measuring, Records]:
         """What is counted of a data frame for m sets, and its records."""
         fine = {name: self.domain[name] for name in self.synthesizes}
         counted = None
         if self.reference is not None:
             try:
                 check_columns(self.reference, (*self.synthesizes, *self.given))
-                counted = CountedFrame.of(self.reference, fine, {})
+                counted = Records.of(self.reference, fine, {})
             except InvalidInput as error:
                 raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
         reference = counted and replace(counted, public=of_reference)
         measuring = self._measuring(len(df), m, public=public, reference=reference)
-        return measuring, CountedFrame.of(df, fine, public)
+        return measuring, Records.of(df, fine, public)
 
     def _measuring(self, n: int, m: int, **beside: Any) -> Measuring:
         return Measuring(

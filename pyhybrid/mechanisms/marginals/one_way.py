@@ -33,7 +33,7 @@ import numpy as np
 from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, starts_of
 from pyhybrid.mechanisms.marginals.log_linear import Likelihood, Measurement
 
 FEWEST_BINS = 3
@@ -77,14 +77,6 @@ class OneWay:
 def _softmax(log_counts: FloatArray) -> FloatArray:
     counts = np.exp(log_counts - log_counts.max())
     return np.asarray(counts / counts.sum())
-
-
-def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
-    """The first cell of `domain` in each cell of `few`, and the number of cells, (K_few + 1,)."""
-    first = len(domain.levels)
-    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
-    missing = [domain.n_cells - 1] if domain.missing else []
-    return np.array([*range(first), *inner, *missing, domain.n_cells], dtype=np.int64)
 
 
 def smooth(

@@ -9,7 +9,7 @@ import pytest
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.log_linear import Measurement
-from pyhybrid.mechanisms.marginals.measure import CountedFrame, Measuring, of_reference
+from pyhybrid.mechanisms.marginals.measure import Measuring, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
 from pyhybrid.mechanisms.marginals.sample import Records, simulated
@@ -30,9 +30,9 @@ ORDER = {"sex": ("age",), "income": ("age", "sex")}
 TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
 
 
-def counted(table: pd.DataFrame) -> CountedFrame:
+def counted(table: pd.DataFrame) -> Records:
     public = {"age": Predictor.of_public(table["age"])} if "age" in table else {}
-    return CountedFrame.of(table, DOMAIN, public)
+    return Records.of(table, DOMAIN, public)
 
 
 def measuring(**changes: Any) -> Measuring:
@@ -95,7 +95,7 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
     require_opendp()
     own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
     domain = {**DOMAIN, "income": own}
-    data = CountedFrame.of(TABLE, domain, counted(TABLE).public)
+    data = Records.of(TABLE, domain, counted(TABLE).public)
     found = measuring(domain=domain, most_bins=12).all_tables(data)
     few = found.domain["income"]
     assert all(edge % 1 == 0 for edge in few.bins)
@@ -112,7 +112,7 @@ def test_the_reference_counts_beside_the_noise() -> None:
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     public, of_other = public_predictors(TABLE, other, DOMAIN, ["age"])
     assert public["age"].positions.size == of_other["age"].positions.size
-    known = CountedFrame.of(other, DOMAIN, of_other)
+    known = Records.of(other, DOMAIN, of_other)
     off, true = [], TRUE / N
     free = measuring(reference=known, order={**ORDER, "sex": ()})
     models = free.models(free.all_tables(counted(TABLE)), N, streams(1))
@@ -123,7 +123,7 @@ def test_the_reference_counts_beside_the_noise() -> None:
         off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
     assert off[0] < 0.25 < off[1]
     wrong = other.assign(income=0.0, sex="f")  # says nothing where hardly any noise is
-    for reference in (CountedFrame.of(wrong, DOMAIN, of_other), None):
+    for reference in (Records.of(wrong, DOMAIN, of_other), None):
         own = measuring(reference=reference)
         found = own.all_tables(counted(TABLE))
         assert np.abs(found.alone["income"].shares - true).max() < 0.03
