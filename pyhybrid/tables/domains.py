@@ -12,7 +12,7 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
-from pyhybrid.mechanisms.marginals.measure import most_cells
+from pyhybrid.mechanisms.marginals.measure import most_cells, n_effects
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import (
     Amounts,
@@ -150,11 +150,7 @@ def default_delta(n: int) -> float:
 def pairs_are_small(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> bool:
     """True if each column's model of all its `pairs` is small where numbers have few bins."""
     cells = {name: _cells(name, kind, _FEW_BINS) for name, kind in kinds.items()}
-    effects = (
-        cells[name] * (1 + sum(cells[predictor] for predictor in reads))
-        for name, reads in pairs.items()
-    )
-    return max(effects) <= MOST_EFFECTS_OF_A_COLUMN
+    return max(n_effects(cells, pairs).values()) <= MOST_EFFECTS_OF_A_COLUMN
 
 
 def measured_with(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -80,8 +80,7 @@ class CountedSource:
             for name, fine in self.fine.items()
         }
         requests = [
-            (cells[column],) if name == NO_PREDICTOR else (cells[column], cells[name])
-            for column, name in cliques
+            tuple(cells[name] for name in clique if name != NO_PREDICTOR) for clique in cliques
         ]
         counts = self.source.counts(requests)
         if any(int(table.sum()) != self.n for table in counts):
@@ -110,12 +109,9 @@ def measured(
     answers, measurements = [], []
     for part in sorted({*parts}):
         alike = [place for place, size in enumerate(parts) if size == part]
-        answer, noisy = with_noise(
-            [cliques[place] for place in alike],
-            [tables[place] for place in alike],
-            price.part(part * len(alike) / sum(parts)),
-            relation,
-        )
+        named, counts = [cliques[place] for place in alike], [tables[place] for place in alike]
+        share = part * len(alike) / sum(parts)
+        answer, noisy = with_noise(named, counts, price.part(share), relation)
         answers.append(answer)
         measurements += noisy
     return answers, measurements
@@ -188,8 +184,7 @@ class Measuring:
         """Refuse models that are too large, before anything confidential is looked at."""
         sizes = {name: most_cells(domain, self.most_bins) for name, domain in self.domain.items()}
         sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
-        for column, names in self.order.items():
-            effects = sizes[column] * (1 + sum(sizes[name] for name in names))
+        for column, effects in n_effects(sizes, self.order).items():
             if effects > MOST_EFFECTS:
                 raise InvalidInput(
                     f"cells of {column!r} times those of its predictors must be at most "
@@ -199,15 +194,15 @@ class Measuring:
 
     def columns_alone(self, data: Records | CountedSource) -> Measured:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
-        cliques, queries = [(name, NO_PREDICTOR) for name in self.order], self._blocks()
-        of_column = dict(zip(self.order, data.tables(self.domain, cliques), strict=True))
-        wide = [np.asarray(query @ of_column[name], np.int64) for name, query in queries.items()]
-        cliques += [(name, NO_PREDICTOR) for name in queries]
-        tables, price = [*of_column.values(), *wide], self.price.part(ALONE)
-        answer, noisy = with_noise(cliques, tables, price, self.relation)
-        measurements = {name: [one] for name, one in zip(self.order, noisy, strict=False)}
-        for (name, query), sums in zip(queries.items(), noisy[len(self.order) :], strict=True):
-            measurements[name].append(replace(sums, query=query))
+        queries, n = self._blocks(), len(self.order)
+        cliques = [(name, NO_PREDICTOR) for name in (*self.order, *queries)]
+        tables = data.tables(self.domain, cliques[:n])
+        bins = dict(zip(self.order, tables, strict=True))
+        tables += [np.asarray(query @ bins[name], np.int64) for name, query in queries.items()]
+        answer, noisy = with_noise(cliques, tables, self.price.part(ALONE), self.relation)
+        measurements = {name: [one] for name, one in zip(self.order, noisy[:n], strict=True)}
+        for name, sums in zip(queries, noisy[n:], strict=True):
+            measurements[name].append(replace(sums, query=queries[name]))
         results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
         for name, of_name in measurements.items():
             if self.reference is not None:
@@ -278,9 +273,8 @@ class Measuring:
     ) -> list[str]:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
-        names = list(self.order)
-        sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
-        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
+        names, sizes = list(self.order), {name: cut.n_cells for name, cut in domain.items()}
+        sizes |= {name: one.positions.size for name, one in self.public.items()} | {NO_PREDICTOR: 1}
         known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
         left -= sum(sizes[name] for name in tables)
@@ -299,3 +293,11 @@ def _add(tables: dict[str, Measurement], name: str, more: Measurement) -> None:
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     return domain.n_cells - max(0, domain.n_bins - (most_bins or domain.n_bins))
+
+
+def n_effects(cells: Mapping[str, int], order: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Effects of the model of each column: its cells times those of what it is measured with."""
+    return {
+        name: cells[name] * (1 + sum(cells[predictor] for predictor in reads))
+        for name, reads in order.items()
+    }

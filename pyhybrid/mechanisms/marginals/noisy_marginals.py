@@ -36,6 +36,7 @@ from pyhybrid.mechanisms.marginals.measure import (
     CountedSource,
     Measuring,
     most_cells,
+    n_effects,
 )
 from pyhybrid.mechanisms.marginals.sample import (
     Records,
@@ -221,18 +222,12 @@ class NoisyMarginals(NoiseMechanism):
         if self.reference is not None:
             cells = max(cells, len(self.reference) / _CELL)
         least, most = _AUTO_BINS
-        bins = int(np.clip(round(math.sqrt(cells)), least, most))
-        while bins > least and self._effects(bins) > _AUTO_EFFECTS:
-            bins -= 1
-        return bins
-
-    def _effects(self, most_bins: int) -> int:
-        """Of the largest model of a column."""
-        cells = {name: most_cells(domain, most_bins) for name, domain in self.domain.items()}
-        return max(
-            cells[name] * (1 + sum(cells.get(predictor, _CELLS_OF_PUBLIC) for predictor in reads))
-            for name, reads in self.order.items()
-        )
+        for bins in range(int(np.clip(round(math.sqrt(cells)), least, most)), least, -1):
+            sizes = dict.fromkeys(self.given, _CELLS_OF_PUBLIC)
+            sizes |= {name: most_cells(domain, bins) for name, domain in self.domain.items()}
+            if max(n_effects(sizes, self.order).values()) <= _AUTO_EFFECTS:
+                return bins
+        return least
 
     def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""

@@ -99,7 +99,7 @@ def smooth(
     prior = _Prior(domain, noisy, informed=informed)
     counts = _Counts(noisy=noisy, error=error, n=n, prior=prior)
     start = prior.design.T @ _first_guess(measurements, counts)
-    at, _, root, _ = counts.mode(prior, start, np.array(_START), iterations=_STEPS, close=_CLOSE)
+    at, _, root, _ = counts.mode(start, np.array(_START), iterations=_STEPS, close=_CLOSE)
     spread = linalg.solve_triangular(root, whole, lower=True).T
     return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
 
