@@ -21,9 +21,9 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
 from pyhybrid.models.columns.kinds import Dates, kind_from_dict
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
-from pyhybrid.models.formula.values import is_number, row_label
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.histogram import in_steps
-from pyhybrid.sources.source import ColumnCells, refuse_values
+from pyhybrid.sources.source import ColumnCells
 
 IntArray = npt.NDArray[np.int64]
 NO_PREDICTOR = ""
@@ -184,12 +184,7 @@ class ColumnDomain:
         InvalidInput
             For a value outside of the domain; names the column and the first row, not the value.
         """
-        name = str(values.name)
-        place = self.cells(name).places(values)
-        for wrong in np.flatnonzero(place < 0)[:1]:
-            row = row_label(values.index, int(wrong))
-            raise refuse_values(name, missing=bool(values.isna().iloc[wrong]), row=row)
-        return place
+        return self.cells(str(values.name)).places(values, named=True)
 
     def cells_of(self, present: pd.Series) -> IntArray:
         """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
