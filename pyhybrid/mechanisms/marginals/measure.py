@@ -54,11 +54,10 @@ _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 class Measured:
     """What came out: functions of noisy counts, all of it. The prices of all `answers` add.
 
-    `domain` are the cells of tables, after merging, `alone` the shares of declared cells, and
-    `tables` the measurements of each column by predictor."""
+    `domain` are the cells of tables, after merging, `alone` the shares of declared cells."""
 
     domain: dict[str, ColumnDomain]
-    tables: dict[str, dict[str, Measurement]]
+    tables: dict[Clique, Measurement] = field(default_factory=dict)
     alone: dict[str, OneWay] = field(default_factory=dict)
     answers: list[NoisyTables] = field(default_factory=list)
 
@@ -167,17 +166,14 @@ class Measuring:
 
     def all_tables(self, data: Records | CountedSource) -> Measured:
         """Count every column with each of its predictors, and add noise."""
-        if self.most_bins is None:
-            price = self.price
-            results = Measured(domain=dict(self.domain), tables={name: {} for name in self.order})
-        else:
-            price, results = self.price.part(1 - ALONE), self.columns_alone(data)
+        price, results = self.price, Measured(domain=dict(self.domain))
+        if self.most_bins is not None:
+            price, results = price.part(1 - ALONE), self.columns_alone(data)
         tables = data.tables(results.domain, self.cliques)
         answers, measurements = measured(self.cliques, tables, price, self.relation)
         results.answers += answers
         for measurement in measurements:
-            column, name = measurement.clique
-            _add(results.tables[column], name, measurement)
+            _add(results.tables, measurement)
         return results
 
     def __post_init__(self) -> None:
@@ -203,12 +199,12 @@ class Measuring:
         measurements = {name: [one] for name, one in zip(self.order, noisy[:n], strict=True)}
         for name, sums in zip(queries, noisy[n:], strict=True):
             measurements[name].append(replace(sums, query=queries[name]))
-        results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
+        results = Measured(domain=dict(self.domain), answers=[answer])
         for name, of_name in measurements.items():
+            clique = (name, NO_PREDICTOR)
             if self.reference is not None:
-                clique = (name, NO_PREDICTOR)
                 of_name.append(of_reference(clique, self.reference.table(clique), data.n))
-            results.tables[name] = {NO_PREDICTOR: self._alone(name, of_name, results, data.n)}
+            results.tables[clique] = self._alone(name, of_name, results, data.n)
         return results
 
     def _alone(
@@ -245,49 +241,50 @@ class Measuring:
         self, column: str, results: Measured, n: int, reference: Records | None
     ) -> list[Measurement]:
         """All that was measured of a column, with what its reference tells of pairs, too."""
-        tables = dict(results.tables[column])
-        for name, others in results.tables.items():
-            if column in others and name != column and NO_PREDICTOR in tables:
-                _add(tables, NO_PREDICTOR, others[column].margin())
+        alone = (column, NO_PREDICTOR)
+        tables = {clique: one for clique, one in results.tables.items() if clique[0] == column}
+        for (_, predictor), one in results.tables.items():
+            if predictor == column and alone in tables:
+                _add(tables, one.margin())
         if reference is not None:
-            for name in self._known_pairs(column, tables, results.domain):
-                alone, other = tables.get(NO_PREDICTOR), self._margin_of(name, results)
-                margins = None
-                if alone is not None and other is not None:
-                    margins = alone.noisy.ravel(), other
-                counts = reference.table((column, name))
-                _add(tables, name, of_reference((column, name), counts, n, margins))
-        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
-        return [tables[name] for name in names if name in tables]
+            for name in self._known_pairs(column, [*tables], results.domain):
+                clique, margins = (column, name), None
+                if alone in tables and (other := self._margin_of(name, results)) is not None:
+                    margins = tables[alone].noisy.ravel(), other
+                _add(tables, of_reference(clique, reference.table(clique), n, margins))
+        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *(name for _, name in tables)])
+        return [tables[column, name] for name in names if (column, name) in tables]
 
     def _margin_of(self, predictor: str, results: Measured) -> FloatArray | None:
         """Records in each cell of a predictor, as far as they are known."""
         if predictor in self.public:
             public = self.public[predictor]
             return np.bincount(public.cells, minlength=public.positions.size).astype(np.float64)
-        alone = results.tables.get(predictor, {}).get(NO_PREDICTOR)
+        alone = results.tables.get((predictor, NO_PREDICTOR))
         return None if alone is None else alone.noisy.ravel()
 
     def _known_pairs(
-        self, column: str, tables: Mapping[str, Measurement], domain: Mapping[str, ColumnDomain]
+        self, column: str, tables: Sequence[Clique], domain: Mapping[str, ColumnDomain]
     ) -> list[str]:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
         names, sizes = list(self.order), {name: cut.n_cells for name, cut in domain.items()}
         sizes |= {name: one.positions.size for name, one in self.public.items()} | {NO_PREDICTOR: 1}
-        known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
+        counted = [name for _, name in tables]
+        known = [name for name in counted if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
-        left -= sum(sizes[name] for name in tables)
+        left -= sum(sizes[name] for name in counted)
         for name in (*reversed(names[: names.index(column)]), *self.public):
-            if name not in tables and sizes[name] <= left:
+            if name not in counted and sizes[name] <= left:
                 left -= sizes[name]
                 known.append(name)
         return known
 
 
-def _add(tables: dict[str, Measurement], name: str, more: Measurement) -> None:
+def _add(tables: dict[Clique, Measurement], more: Measurement) -> None:
     """Both measurements of one table, if there is one."""
-    tables[name] = tables[name].combined(more) if name in tables else more
+    own = tables.get(more.clique)
+    tables[more.clique] = more if own is None else own.combined(more)
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:

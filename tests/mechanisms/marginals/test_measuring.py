@@ -79,13 +79,13 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
         found = own.all_tables(counted(TABLE))
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
         assert found.domain == DOMAIN
-        income = found.tables["income"]["sex"].noisy
+        income = found.tables["income", "sex"].noisy
         np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6
     free = measuring(order={"sex": (), "income": ("sex",)})
     men, wide = TABLE["age"] < 30, np.full((2, 1), 1e5)
     found = free.all_tables(counted(TABLE.assign(sex=np.where(men, "m", "f"))))
     nothing = Measurement(noisy=np.zeros((2, 1)), clique=("sex", ""), stddev=wide)
-    found.tables["sex"] = {"": nothing}
+    found.tables["sex", ""] = nothing
     made = drawn(free, found, even=True)
     assert abs(made.places["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
 
@@ -100,7 +100,7 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
     few = found.domain["income"]
     assert all(edge % 1 == 0 for edge in few.bins)
     true = np.histogram(TABLE["income"], few.bins)[0]
-    held = found.tables["income"]["sex"].noisy.sum(axis=1)[:-1]
+    held = found.tables["income", "sex"].noisy.sum(axis=1)[:-1]
     np.testing.assert_allclose(held, true, atol=0.5)  # epsilon 1e6
     anew = np.bincount(few.places(TABLE["income"]), minlength=few.n_cells)[:-1]
     assert np.abs(anew - true).max() > 0.5
