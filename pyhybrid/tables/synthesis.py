@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,14 +28,7 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.measure import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
-from pyhybrid.models.columns.kinds import (
-    Counts,
-    Dates,
-    Leveled,
-    Real,
-    kind_from_dict,
-    kind_of,
-)
+from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real, kind_from_dict, kind_of
 from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
 from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -43,15 +36,13 @@ from pyhybrid.releases.release import Release
 from pyhybrid.releases.words import in_one_line
 from pyhybrid.tables.after import Relation, apply, relations
 from pyhybrid.tables.domains import (
+    MOST_LEVELS,
     SELECTS,
     domains_of,
-    measured_with,
+    few_predictors,
+    is_predictor,
     pairs_are_small,
 )
-
-MOST_LEVELS = 30
-"""Levels beyond which a column is no predictor, and is synthesized after all others."""
-_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 
 
 @bar_in_notebooks
@@ -242,9 +233,7 @@ def table_mechanism(
     if select is None:
         small = delta is not None and pairs_are_small({**kept, **kinds}, pairs)
         select = "all" if small else "few"
-    predictors: Mapping[str, Collection[str]] = pairs
-    if select == "few":
-        predictors = _few_predictors(kinds, kept, reference)
+    predictors = few_predictors(kinds, kept, reference) if select == "few" else pairs
     given = dict.fromkeys(n for reads in predictors.values() for n in reads if n in kept)
     return NoisyMarginals(
         domain=domain,
@@ -252,26 +241,11 @@ def table_mechanism(
         delta=delta,
         most_bins="auto",
         given=tuple(given),
-        predictors={name: tuple(reads) for name, reads in predictors.items()},
+        predictors=predictors,
         relation=relation,
         reference=reference,
         **options,
     )
-
-
-def _few_predictors(
-    kinds: Mapping[str, Kind], kept: Mapping[str, Kind], reference: pd.DataFrame | None
-) -> dict[str, tuple[str, ...]]:
-    """Columns that each one is measured with: 30 tables in all, or 3 each, as each takes part of
-    epsilon."""
-    most, usable, predictors = max(_FEWEST, _TABLES // len(kinds)), dict(kept), {}
-    for name, kind in kinds.items():
-        predictors[name] = measured_with(
-            name, {**usable, name: kind}, usable, kept=kept, most=most, reference=reference
-        )
-        if is_predictor(kind):
-            usable[name] = kind
-    return predictors
 
 
 # --- What is said of columns ---------------------------------------------------------------------
@@ -442,11 +416,6 @@ def public_kinds(
         if is_predictor(kind) and not isinstance(kind, Dates):
             kinds[name] = kind
     return kinds
-
-
-def is_predictor(kind: Kind) -> bool:
-    """Whether a column of this kind has few enough levels to be a predictor."""
-    return not (isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS)
 
 
 def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
