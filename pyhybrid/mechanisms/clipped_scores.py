@@ -451,8 +451,6 @@ class ClippedScores(NoiseMechanism):
             public,
             self._charge(fit, m),
             random,
-            settings=self.describe(),
-            synthesized=(self.outcome,),
             predictors=(*bound.design.predictors, *((self.weights,) if self.weights else ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",

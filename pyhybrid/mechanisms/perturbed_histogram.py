@@ -185,9 +185,6 @@ class PerturbedHistogram(NoiseMechanism):
             df,
             self._charge(m),
             random,
-            settings=self.describe(),
-            synthesized=(self.column,),
-            predictors=(),
             noise=f"discrete Laplace of scale {_NOISE[self.relation]} / "
             f"{epsilon_text(self._epsilon_of_a_row)} on each count",
         )

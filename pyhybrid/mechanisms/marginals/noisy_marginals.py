@@ -323,16 +323,8 @@ class NoisyMarginals(NoiseMechanism):
         self, public: pd.DataFrame, noise: str, random: Streams, m: int
     ) -> ReleaseRecord:
         """The record of m sets."""
-        return self._record(
-            public,
-            self._charge(m),
-            random,
-            settings=self.describe(),
-            synthesized=self.synthesizes,
-            predictors=tuple(self.given),
-            noise=noise,
-            counts="tables",
-        )
+        told = {"noise": noise, "counts": "tables"}
+        return self._record(public, self._charge(m), random, tuple(self.given), **told)
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
