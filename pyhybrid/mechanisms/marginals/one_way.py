@@ -44,6 +44,7 @@ _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about the t density
 _SPREAD = 1.7  # of the density about it, in units
 _TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
+_SEEN = 3.5  # deviations of noise above which records far out are there
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
@@ -113,7 +114,7 @@ def _first_guess(measurements: Sequence[Measurement], cells: _Counts) -> FloatAr
     query = np.eye(cells.noisy.size) if widest.query is None else widest.query
     mu, counts = query @ (cells.n * _softmax(cells.prior.offset)), query @ cells.noisy
     noise = np.sqrt(np.sum((query @ cells.error) * query, axis=1))
-    seen = counts > noise * math.sqrt(2 * math.log(mu.size))
+    seen = counts > _SEEN * noise
     return np.asarray(query.T @ np.log(np.where(seen, counts, mu) / mu))
 
 
