@@ -145,7 +145,10 @@ def synthesize_table(
     check_decided(exposed_columns(df, names), decisions, columns, names)
     kinds = declared_kinds(names, declared, reference)
     of_relations = {**{name: declared[name] for name in derived & declared.keys()}, **kinds}
-    read = _computed(with_declared_levels(records, kinds), declared_after, of_relations)
+    # a file with one text among numbers, or with none, has the others as texts, or as numbers
+    leveled = {name: kind for name, kind in kinds.items() if isinstance(kind, Leveled)}
+    in_levels = read_in_forms(records, leveled)
+    read = _computed(in_levels, declared_after, of_relations)
     kept = [name for name in columns if name in decisions.keep and name != unit]
     mechanism = table_mechanism(
         kinds, public_kinds(df, kept, declared, reference), epsilon=epsilon, relation=relation,
@@ -155,9 +158,7 @@ def synthesize_table(
     if warning := mechanism.too_few(len(df)):
         warnings.warn(warning, stacklevel=2)
     check_count(n_synthetic, "n_synthetic")
-    release = mechanism.release(
-        with_declared_levels(df, kinds), n_synthetic=n_synthetic, progress=progress
-    )
+    release = mechanism.release(in_levels[[*df]], n_synthetic=n_synthetic, progress=progress)
     if reference is not None and release.origin is not None:  # for the owner's report alone
         drifted = _drifted(records, reference, kinds)
         release = replace(release, origin=replace(release.origin, drifted=drifted))
@@ -416,9 +417,3 @@ def public_kinds(
         if is_predictor(kind) and not isinstance(kind, Dates):
             kinds[name] = kind
     return kinds
-
-
-def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
-    """The table with levels as they are declared: a file with one text among numbers, or with none,
-    has the others as texts, or as numbers."""
-    return read_in_forms(df, {n: kind for n, kind in kinds.items() if isinstance(kind, Leveled)})
