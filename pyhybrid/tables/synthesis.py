@@ -181,10 +181,7 @@ def _computed(
 
 
 def _after(
-    release: Release,
-    declared: Sequence[Relation],
-    kinds: Mapping[str, Kind],
-    records: pd.DataFrame,
+    release: Release, declared: Sequence[Relation], kinds: Mapping[str, Kind], records: pd.DataFrame
 ) -> Release:
     """The release with all relations in its tables, as its statement says."""
     random = streams(release.entropy)

@@ -27,13 +27,7 @@ from pyhybrid.mechanisms.marginals.domain import (
     starts_of,
 )
 from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
-from pyhybrid.mechanisms.marginals.one_way import (
-    FEWEST_BINS,
-    OneWay,
-    blocks,
-    merged_domain,
-    smooth,
-)
+from pyhybrid.mechanisms.marginals.one_way import FEWEST_BINS, OneWay, blocks, merged_domain, smooth
 from pyhybrid.mechanisms.marginals.sample import Records, fitted_chain
 from pyhybrid.primitives.tables import NoisyTables, Price, noisy_tables
 from pyhybrid.sources.source import Source

@@ -81,11 +81,7 @@ def _softmax(log_counts: FloatArray) -> FloatArray:
 
 
 def smooth(
-    measurements: Sequence[Measurement],
-    domain: ColumnDomain,
-    n: int,
-    *,
-    informed: bool = True,
+    measurements: Sequence[Measurement], domain: ColumnDomain, n: int, *, informed: bool = True
 ) -> OneWay:
     """The posterior of a column's log counts, n records in all.
 
