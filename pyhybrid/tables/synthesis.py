@@ -136,9 +136,8 @@ def synthesize_table(
     if not names:
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
     check_persons(df, reference, unit)
-    stated = types_stated(types or {}, types_are_public)
-    declared = kinds_of(types or {})
-    for name in [name for name in declared if name not in {*columns, *derived}]:
+    stated, declared = types_stated(types or {}, types_are_public), kinds_of(types or {})
+    for name in sorted(declared.keys() - {*columns, *derived}):
         known = did_you_mean(name, [*columns, *derived])
         raise InvalidInput(f"types must name columns of the table: {name!r} is none{known}")
     records, df = df, df.drop(columns=[name for name in derived if name in columns])

@@ -205,11 +205,8 @@ class _Sample:
 
     def __init__(self, cells: sparse.csr_array, times: FloatArray) -> None:
         self.cells, self.times = cells, times
-        design = np.hstack([np.ones((cells.shape[0], 1)), cells.toarray()])
-        sparse_design = sparse.csr_array(design)
-        products = [sparse_design.multiply(column[:, None]).tocsr() for column in design.T]
-        for product in products:
-            product.eliminate_zeros()
+        design = sparse.csr_array(np.hstack([np.ones((cells.shape[0], 1)), cells.toarray()]))
+        products = [design.multiply(design[:, [column]]) for column in range(design.shape[1])]
         self.pairs = sparse.csr_array(sparse.hstack(products).T)  # (B^2, R), of pairs of columns
 
     def covariance(self, effects: FloatArray) -> FloatArray:

@@ -302,11 +302,11 @@ class NoisyMarginals(NoiseMechanism):
             effects = {
                 name: model.sample(m, random.generator(f"effects/{name}"))
                 if drawn
-                else [model.mode] * m
+                else [model.mode]
                 for name, model in models.items()
             }
             shares = {
-                name: alone.sample(m, rng) if drawn else [alone.shares] * m
+                name: alone.sample(m, rng) if drawn else [alone.shares]
                 for name, alone in results.alone.items()
             }
         return EstimatedTable(
