@@ -55,6 +55,18 @@ class Measured:
     alone: dict[str, OneWay] = field(default_factory=dict)
     answers: list[NoisyTables] = field(default_factory=list)
 
+    def ask(
+        self, cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
+    ) -> list[Measurement]:
+        """All tables at once, with the same noise on each cell."""
+        answer = noisy_tables(tables, price=price, relation=relation)
+        self.answers.append(answer)
+        sd = math.sqrt(answer.variance)
+        return [
+            Measurement(noisy=noisy, clique=clique, stddev=np.full(noisy.shape, sd))
+            for clique, noisy in zip(cliques, answer.tables(), strict=True)
+        ]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CountedSource:
@@ -79,35 +91,6 @@ class CountedSource:
         if any(int(table.sum()) != self.n for table in counts):
             raise SourceFailed("the table must not change while it is read: it did")
         return [table.reshape(len(table), -1) for table in counts]
-
-
-def with_noise(
-    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
-) -> tuple[NoisyTables, list[Measurement]]:
-    """All tables at once, with the same noise on each cell."""
-    answer = noisy_tables(tables, price=price, relation=relation)
-    sd = math.sqrt(answer.variance)
-    return answer, [
-        Measurement(noisy=noisy, clique=clique, stddev=np.full(noisy.shape, sd))
-        for clique, noisy in zip(cliques, answer.tables(), strict=True)
-    ]
-
-
-def measured(
-    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
-) -> tuple[list[NoisyTables], list[Measurement]]:
-    """All tables, larger ones at a larger part of the price; parts add to it."""
-    power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
-    parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
-    answers, measurements = [], []
-    for part in sorted({*parts}):
-        alike = [place for place, size in enumerate(parts) if size == part]
-        named, counts = [cliques[place] for place in alike], [tables[place] for place in alike]
-        share = part * len(alike) / sum(parts)
-        answer, noisy = with_noise(named, counts, price.part(share), relation)
-        answers.append(answer)
-        measurements += noisy
-    return answers, measurements
 
 
 def of_reference(
@@ -159,15 +142,21 @@ class Measuring:
         ]
 
     def all_tables(self, data: Records | CountedSource) -> Measured:
-        """Count every column with each of its predictors, and add noise."""
-        price, results = self.price, Measured(domain=dict(self.domain))
+        """Count every column with each of its predictors, and add noise; larger tables take a
+        larger part of the price."""
+        results, price = Measured(domain=dict(self.domain)), self.price
         if self.most_bins is not None:
-            price, results = price.part(1 - ALONE), self.columns_alone(data)
-        tables = data.tables(results.domain, self.cliques)
-        answers, measurements = measured(self.cliques, tables, price, self.relation)
-        results.answers += answers
-        for measurement in measurements:
-            _add(results.tables, measurement)
+            price = price.part(1 - ALONE)
+            self._columns_alone(data, results)
+        cliques, tables = self.cliques, data.tables(results.domain, self.cliques)
+        power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
+        parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
+        for part in sorted({*parts}):
+            alike = [place for place, size in enumerate(parts) if size == part]
+            named, counts = [cliques[place] for place in alike], [tables[place] for place in alike]
+            share = price.part(part * len(alike) / sum(parts))
+            for measurement in results.ask(named, counts, share, self.relation):
+                _add(results.tables, measurement)
         return results
 
     def __post_init__(self) -> None:
@@ -182,24 +171,21 @@ class Measuring:
                     "predictors=, which also means less noise"
                 )
 
-    def columns_alone(self, data: Records | CountedSource) -> Measured:
+    def _columns_alone(self, data: Records | CountedSource, results: Measured) -> None:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
         queries, n = self._blocks(), len(self.order)
         cliques = [(name, NO_PREDICTOR) for name in (*self.order, *queries)]
         tables = data.tables(self.domain, cliques[:n])
         bins = dict(zip(self.order, tables, strict=True))
         tables += [np.asarray(query @ bins[name], np.int64) for name, query in queries.items()]
-        answer, noisy = with_noise(cliques, tables, self.price.part(ALONE), self.relation)
+        noisy = results.ask(cliques, tables, self.price.part(ALONE), self.relation)
         measurements = {name: [one] for name, one in zip(self.order, noisy[:n], strict=True)}
         for name, sums in zip(queries, noisy[n:], strict=True):
             measurements[name].append(replace(sums, query=queries[name]))
-        results = Measured(domain=dict(self.domain), answers=[answer])
-        for name, of_name in measurements.items():
-            clique = (name, NO_PREDICTOR)
+        for clique, of_name in zip(cliques, measurements.values(), strict=False):
             if self.reference is not None:
                 of_name.append(of_reference(clique, self.reference.table(clique), data.n))
-            results.tables[clique] = self._alone(name, of_name, results, data.n)
-        return results
+            results.tables[clique] = self._alone(clique[0], of_name, results, data.n)
 
     def _alone(
         self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
