@@ -128,8 +128,7 @@ def _steps(
 ) -> list[_Step]:
     """Counts of each step as they are asked for, with the scale of `noise`; columns of many bins
     are cut in the middle: a cut that noise can lead to."""
-    measuring, data = mechanism._counted(df)
-    steps = []
+    measuring, steps = mechanism._counted(df), []
 
     def asked(tables: Sequence[IntArray], **options: Any) -> NoisyTables:
         answer, counts = noise(tables, **options), np.concatenate([own.ravel() for own in tables])
@@ -142,7 +141,7 @@ def _steps(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measure, "noisy_tables", asked)
         patch.setattr(measure, "merged_domain", merged)
-        measuring.all_tables(data)
+        measuring.all_tables()
     return steps
 
 

@@ -156,8 +156,8 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
         with monkeypatch.context() as patch:
             patch.setattr(measuring, "noisy_tables", ask)
             patch.setattr(sample, "cross_table", counted)
-            asked, data = one._counted(own)
-            asked.all_tables(data)
+            asked = one._counted(own)
+            asked.all_tables()
         held = rows * np.hstack(moved)
         others = held if relation == "replace" else np.zeros((1, held.shape[1]))
         return float(cdist(held, others, "minkowski", p=power).max() ** power)

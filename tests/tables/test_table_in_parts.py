@@ -79,7 +79,7 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
 
     monkeypatch.setattr(measure, "noisy_tables", without_noise)
     asked.append([])
-    frame = own._estimated(*own._counted(table), table, 1, streams(1))
+    frame = own._estimated(own._counted(table), table, 1, streams(1))
     source = ph.open_source(stored)
     assert isinstance(source, IbisTable)
     source.grouped = grouped

@@ -72,9 +72,10 @@ class Measured:
 class CountedSource:
     """Records of a table that stays where it is."""
 
-    fine: Mapping[str, ColumnDomain]
+    domain: Mapping[str, ColumnDomain]
     source: Source
     n: int
+    public: Mapping[str, Predictor] = field(default_factory=dict)
 
     def tables(
         self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
@@ -82,7 +83,7 @@ class CountedSource:
         """As of `Records`."""
         cells = {
             name: fine.cells(name, starts_of(fine, domain[name]))
-            for name, fine in self.fine.items()
+            for name, fine in self.domain.items()
         }
         requests = [
             tuple(cells[name] for name in clique if name != NO_PREDICTOR) for clique in cliques
@@ -123,9 +124,8 @@ class Measuring:
     open, so that no prior may know more than the domain says. A `reference` has its public
     predictors in the cells of the data's."""
 
-    domain: Mapping[str, ColumnDomain]
+    data: Records | CountedSource
     order: Mapping[str, tuple[str, ...]]
-    public: Mapping[str, Predictor]
     most_bins: int | None
     price: Price
     relation: str
@@ -141,14 +141,14 @@ class Measuring:
             for predictor in reads or (NO_PREDICTOR,)
         ]
 
-    def all_tables(self, data: Records | CountedSource) -> Measured:
+    def all_tables(self) -> Measured:
         """Count every column with each of its predictors, and add noise; larger tables take a
         larger part of the price."""
-        results, price = Measured(domain=dict(self.domain)), self.price
+        results, price = Measured(domain=dict(self.data.domain)), self.price
         if self.most_bins is not None:
             price = price.part(1 - ALONE)
-            self._columns_alone(data, results)
-        cliques, tables = self.cliques, data.tables(results.domain, self.cliques)
+            self._columns_alone(results)
+        cliques, tables = self.cliques, self.data.tables(results.domain, self.cliques)
         power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
         parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
         for part in sorted({*parts}):
@@ -159,23 +159,11 @@ class Measuring:
                 _add(results.tables, measurement)
         return results
 
-    def __post_init__(self) -> None:
-        """Refuse models that are too large, before anything confidential is looked at."""
-        sizes = {name: most_cells(domain, self.most_bins) for name, domain in self.domain.items()}
-        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
-        for column, effects in n_effects(sizes, self.order).items():
-            if effects > MOST_EFFECTS:
-                raise InvalidInput(
-                    f"cells of {column!r} times those of its predictors must be at most "
-                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
-                    "predictors=, which also means less noise"
-                )
-
-    def _columns_alone(self, data: Records | CountedSource, results: Measured) -> None:
+    def _columns_alone(self, results: Measured) -> None:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
         queries, n = self._blocks(), len(self.order)
         cliques = [(name, NO_PREDICTOR) for name in (*self.order, *queries)]
-        tables = data.tables(self.domain, cliques[:n])
+        tables = self.data.tables(self.data.domain, cliques[:n])
         bins = dict(zip(self.order, tables, strict=True))
         tables += [np.asarray(query @ bins[name], np.int64) for name, query in queries.items()]
         noisy = results.ask(cliques, tables, self.price.part(ALONE), self.relation)
@@ -184,14 +172,14 @@ class Measuring:
             measurements[name].append(replace(sums, query=queries[name]))
         for clique, of_name in zip(cliques, measurements.values(), strict=False):
             if self.reference is not None:
-                of_name.append(of_reference(clique, self.reference.table(clique), data.n))
-            results.tables[clique] = self._alone(clique[0], of_name, results, data.n)
+                of_name.append(of_reference(clique, self.reference.table(clique), self.data.n))
+            results.tables[clique] = self._alone(clique[0], of_name, results)
 
     def _alone(
-        self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
+        self, name: str, measurements: Sequence[Measurement], results: Measured
     ) -> Measurement:
         """A column's counts in merged bins, from all measurements of it."""
-        domain = self.domain[name]
+        domain, n = self.data.domain[name], self.data.n
         if domain.n_bins < FEWEST_BINS:
             return functools.reduce(Measurement.combined, measurements)
         alone = smooth(measurements, domain, n, informed=not self.for_intervals)
@@ -204,21 +192,21 @@ class Measuring:
         root of the number of tables, no reference tells of tails, and one set is drawn."""
         if self.price.rho is None or self.for_intervals or self.reference is not None:
             return {}
-        smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
-        queries = {name: blocks(self.domain[name]) for name in smoothed}
+        domains = {name: self.data.domain[name] for name in self.order}
+        queries = {name: blocks(own) for name, own in domains.items() if own.n_bins >= FEWEST_BINS}
         return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
     # --- Models ----------------------------------------------------------------------------------
 
-    def models(self, results: Measured, n: int, random: Streams) -> dict[str, LogLinear]:
+    def models(self, results: Measured, random: Streams) -> dict[str, LogLinear]:
         """The models of what came out, and of what a reference tells."""
-        records = Records(domain=results.domain, public=self.public, n=n)
+        records = Records(domain=results.domain, public=self.data.public, n=self.data.n)
         reference = None if self.reference is None else self.reference.merged(results.domain)
-        columns = [self._of_column(column, results, n, reference) for column in self.order]
+        columns = [self._of_column(column, results, reference) for column in self.order]
         return fitted_chain(columns, records, random)
 
     def _of_column(
-        self, column: str, results: Measured, n: int, reference: Records | None
+        self, column: str, results: Measured, reference: Records | None
     ) -> list[Measurement]:
         """All that was measured of a column, with what its reference tells of pairs, too."""
         alone = (column, NO_PREDICTOR)
@@ -231,14 +219,14 @@ class Measuring:
                 clique, margins = (column, name), None
                 if alone in tables and (other := self._margin_of(name, results)) is not None:
                     margins = tables[alone].noisy.ravel(), other
-                _add(tables, of_reference(clique, reference.table(clique), n, margins))
+                known = of_reference(clique, reference.table(clique), self.data.n, margins)
+                _add(tables, known)
         names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *(name for _, name in tables)])
         return [tables[column, name] for name in names if (column, name) in tables]
 
     def _margin_of(self, predictor: str, results: Measured) -> FloatArray | None:
         """Records in each cell of a predictor, as far as they are known."""
-        if predictor in self.public:
-            public = self.public[predictor]
+        if public := self.data.public.get(predictor):
             return np.bincount(public.cells, minlength=public.positions.size).astype(np.float64)
         alone = results.tables.get((predictor, NO_PREDICTOR))
         return None if alone is None else alone.noisy.ravel()
@@ -249,12 +237,14 @@ class Measuring:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
         names, sizes = list(self.order), {name: cut.n_cells for name, cut in domain.items()}
-        sizes |= {name: one.positions.size for name, one in self.public.items()} | {NO_PREDICTOR: 1}
+        sizes |= {name: one.positions.size for name, one in self.data.public.items()} | {
+            NO_PREDICTOR: 1
+        }
         counted = [name for _, name in tables]
         known = [name for name in counted if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
         left -= sum(sizes[name] for name in counted)
-        for name in (*reversed(names[: names.index(column)]), *self.public):
+        for name in (*reversed(names[: names.index(column)]), *self.data.public):
             if name not in counted and sizes[name] <= left:
                 left -= sizes[name]
                 known.append(name)
@@ -265,6 +255,24 @@ def _add(tables: dict[Clique, Measurement], more: Measurement) -> None:
     """Both measurements of one table, if there is one."""
     own = tables.get(more.clique)
     tables[more.clique] = more if own is None else own.combined(more)
+
+
+def check_sizes(
+    domain: Mapping[str, ColumnDomain],
+    order: Mapping[str, Sequence[str]],
+    public: Mapping[str, Predictor],
+    most_bins: int | None,
+) -> None:
+    """Refuse models that are too large, before anything confidential is looked at."""
+    sizes = {name: most_cells(own, most_bins) for name, own in domain.items()}
+    sizes |= {name: predictor.positions.size for name, predictor in public.items()}
+    for column, effects in n_effects(sizes, order).items():
+        if effects > MOST_EFFECTS:
+            raise InvalidInput(
+                f"cells of {column!r} times those of its predictors must be at most "
+                f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
+                "predictors=, which also means less noise"
+            )
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:

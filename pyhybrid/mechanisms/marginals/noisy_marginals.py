@@ -35,6 +35,7 @@ from pyhybrid.mechanisms.marginals.measure import (
     ALONE,
     CountedSource,
     Measuring,
+    check_sizes,
     most_cells,
     n_effects,
 )
@@ -277,8 +278,7 @@ class NoisyMarginals(NoiseMechanism):
         check_delta_of(self.delta or 0, len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
-        measuring, data = self._counted(df, m)
-        estimate, tables = self._estimated(measuring, data, df, m, random), []
+        estimate, tables = self._estimated(self._counted(df, m), df, m, random), []
         for place in range(1, m + 1):
             tables.append(joined(df, estimate.rows(df, place, random).set_axis(df.index)))
             if progress is not None:
@@ -286,19 +286,14 @@ class NoisyMarginals(NoiseMechanism):
         return Made(record=estimate.record, tables=tables)
 
     def _estimated(
-        self,
-        measuring: Measuring,
-        data: Records | CountedSource,
-        public: pd.DataFrame,
-        m: int,
-        random: Streams,
+        self, measuring: Measuring, public: pd.DataFrame, m: int, random: Streams
     ) -> EstimatedTable:
         """The model that m sets are drawn from. Measuring is the only step that looks at
         confidential values."""
         rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            results = measuring.all_tables(data)
-            models = measuring.models(results, data.n, random)
+            results = measuring.all_tables()
+            models = measuring.models(results, random)
             effects = {
                 name: model.sample(m, random.generator(f"effects/{name}"))
                 if drawn
@@ -312,7 +307,7 @@ class NoisyMarginals(NoiseMechanism):
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
-            public=measuring.public,
+            public=measuring.data.public,
             domain=results.domain,
             predictors={name: model.predictors for name, model in models.items()},
             effects=effects,
@@ -349,10 +344,9 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _counted(self, df: pd.DataFrame, m: int = 1) -> tuple[Measuring, Records]:
-        """What is counted of a data frame for m sets, and its records."""
-        fine = {name: self.domain[name] for name in self.synthesizes}
-        counted = None
+    def _counted(self, df: pd.DataFrame, m: int = 1) -> Measuring:
+        """What is counted of a data frame for m sets."""
+        fine, counted = {name: self.domain[name] for name in self.synthesizes}, None
         if self.reference is not None:
             try:
                 check_columns(self.reference, (*self.synthesizes, *self.given))
@@ -360,24 +354,26 @@ class NoisyMarginals(NoiseMechanism):
             except InvalidInput as error:
                 raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
+        check_sizes(fine, self.order, public, self.bins_of(len(df)))
         reference = counted and replace(counted, public=of_reference)
-        measuring = self._measuring(len(df), m, public=public, reference=reference)
-        return measuring, Records.of(df, fine, public)
+        return self._measuring(Records.of(df, fine, public), m, reference)
 
-    def _measuring(self, n: int, m: int, **beside: Any) -> Measuring:
+    def _measuring(
+        self, data: Records | CountedSource, m: int, reference: Records | None = None
+    ) -> Measuring:
         return Measuring(
-            domain={name: self.domain[name] for name in self.synthesizes},
+            data=data,
             order=self.order,
-            most_bins=self.bins_of(n),
+            most_bins=self.bins_of(data.n),
             price=self._price,
             relation=self.relation,
+            reference=reference,
             for_intervals=m > 1,
-            **beside,
         )
 
     # --- Tables that stay where they are ---------------------------------------------------------
 
-    def estimate(self, source: Source, n_synthetic: int) -> EstimatedTable:
+    def estimate(self, source: Source, m: int) -> EstimatedTable:
         """The model of a source, from which rows are drawn part by part."""
         for name in ("unit", "reference", "given"):
             value = getattr(self, name)
@@ -389,9 +385,9 @@ class NoisyMarginals(NoiseMechanism):
         source.check_columns(self.synthesizes)
         n = source.count()
         check_delta_of(self.delta or 0, n)
-        measuring = self._measuring(n, n_synthetic, public={})
-        data = CountedSource(fine=measuring.domain, source=source, n=n)
-        return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
+        check_sizes(self.domain, self.order, {}, self.bins_of(n))
+        measuring = self._measuring(CountedSource(domain=self.domain, source=source, n=n), m)
+        return self._estimated(measuring, _NO_COLUMNS, m, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
         """Inverse of `EstimatedTable.state`."""
