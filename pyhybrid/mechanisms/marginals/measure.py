@@ -236,15 +236,14 @@ class Measuring:
     ) -> list[str]:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
-        names, sizes = list(self.order), {name: cut.n_cells for name, cut in domain.items()}
-        sizes |= {name: one.positions.size for name, one in self.data.public.items()} | {
-            NO_PREDICTOR: 1
-        }
+        names, public = list(self.order), self.data.public
+        sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
+        sizes |= {name: predictor.positions.size for name, predictor in public.items()}
         counted = [name for _, name in tables]
         known = [name for name in counted if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
         left -= sum(sizes[name] for name in counted)
-        for name in (*reversed(names[: names.index(column)]), *self.data.public):
+        for name in (*reversed(names[: names.index(column)]), *public):
             if name not in counted and sizes[name] <= left:
                 left -= sizes[name]
                 known.append(name)
