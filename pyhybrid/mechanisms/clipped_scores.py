@@ -441,8 +441,6 @@ class ClippedScores(NoiseMechanism):
             public,
             self._charge(fit, m),
             random,
-            settings=self.describe(),
-            synthesized=(self.outcome,),
             predictors=(*bound.sample.design.predictors, *self.reads().get("weights", ())),
             noise=f"discrete Gaussian on sums of scores, in {len(fit.mus)} looks",
             counts="scores",

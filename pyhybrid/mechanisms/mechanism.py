@@ -226,21 +226,18 @@ class NoiseMechanism(Mechanism):
         df: pd.DataFrame,
         charge: PrivacyCharge,
         random: Streams,
-        *,
-        settings: Mapping[str, Any],
-        synthesized: tuple[str, ...],
-        predictors: tuple[str, ...],
+        predictors: tuple[str, ...] = (),
         **noise: str,
     ) -> ReleaseRecord:
         """The record of a release; `noise` as of `NoiseProvenance`."""
         return ReleaseRecord(
             charge=charge,
             diagnostics=None,
-            settings=settings,
-            synthesized=synthesized,
+            settings=self.describe(),
+            synthesized=self.synthesizes,
             predictors=predictors,
             provenance=NoiseProvenance(library="OpenDP", version=version("opendp"), **noise),
             seeded=False,
-            exposed=exposed_columns(df, synthesized),
+            exposed=exposed_columns(df, self.synthesizes),
             confidential=Confidential(labels=df.index, entropy=random.entropy),
         )

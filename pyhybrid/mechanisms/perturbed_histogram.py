@@ -179,9 +179,6 @@ class PerturbedHistogram(NoiseMechanism):
             df,
             self._charge(m),
             random,
-            settings=self.describe(),
-            synthesized=(self.column,),
-            predictors=(),
             noise=f"discrete Laplace of scale {CHANGED[self.relation]} / "
             f"{epsilon_text(self._epsilon_of_a_row)} on each count",
         )

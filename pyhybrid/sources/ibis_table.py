@@ -167,11 +167,7 @@ class _Key:
             return place
         if groups.nunique() > _MOST_VALUES:
             raise refuse_values(self.cells.column, missing=False)
-        place = self.cells.places(groups.rename(self.cells.column))
-        if (place < 0).any():
-            missing = bool(groups[place < 0].isna().any())
-            raise refuse_values(self.cells.column, missing=missing)
-        return place
+        return self.cells.places(groups.rename(self.cells.column))
 
 
 def _as_read(column: Any, dtype: Any) -> Any:

@@ -20,6 +20,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import FloatArray, did_you_mean
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.formula.values import row_label
 
 IntArray = npt.NDArray[np.int64]
 BATCH = 250_000
@@ -42,11 +43,15 @@ class ColumnCells:
     changes_near: FloatArray | None = None
     missing_texts: tuple[str, ...] = ()
 
-    def places(self, values: pd.Series) -> IntArray:
-        """Cell of each record, -1 for what is in none, shape (n,)."""
+    def places(self, values: pd.Series, *, named: bool = False) -> IntArray:
+        """Cell of each record, shape (n,); InvalidInput for a value in none, which tells no value,
+        and the row if it is `named`."""
+        absent = (values.isna() | values.isin(self.missing_texts)).to_numpy()
         place = np.full(len(values), -1 if self.missing is None else self.missing, dtype=np.int64)
-        present = (values.notna() & ~values.isin(self.missing_texts)).to_numpy()
-        place[present] = self.cut(values[present])
+        place[~absent] = self.cut(values[~absent])
+        for wrong in np.flatnonzero(place < 0)[:1]:
+            row = row_label(values.index, int(wrong)) if named else None
+            raise refuse_values(self.column, missing=bool(absent[wrong]), row=row)
         return place
 
 
@@ -120,16 +125,18 @@ def in_pandas(rows: Any, **how: Any) -> pd.DataFrame:
     return frame
 
 
-def refuse_values(column: str, *, missing: bool) -> InvalidInput:
-    """The error for values without a cell; it tells no value and no row."""
+def refuse_values(column: str, *, missing: bool, row: str | None = None) -> InvalidInput:
+    """The error for values without a cell; it tells no value, and of a data frame the row."""
     if missing:
+        found = "some values are" if row is None else f"{row} is"
         return InvalidInput(
-            f"column {column!r} must not be missing: some values are; declare missing=True in its "
-            "domain or type, which makes missing values a cell of their own"
+            f"column {column!r} must not be missing: {found}; declare missing=True in its domain "
+            "or type, which makes missing values a cell of their own"
         )
+    found = "some values do" if row is None else f"{row} does"
     return InvalidInput(
-        f"column {column!r} must lie in its domain: some values do not; levels and bins are part "
-        "of the guarantee, so declare all that can occur, in its domain or type"
+        f"column {column!r} must lie in its domain: {found} not; levels and bins are part of the "
+        "guarantee: declare all that can occur, in its domain or type"
     )
 
 
@@ -137,12 +144,7 @@ def counts_of(requests: Sequence[Request], batch: pd.DataFrame) -> Parts:
     """Counts of a batch."""
     places: dict[int, IntArray] = {}
     for cells in {id(cells): cells for request in requests for cells in request}.values():
-        place = cells.places(batch[cells.column])
-        for wrong in np.flatnonzero(place < 0)[:1]:
-            value = batch[cells.column].iloc[wrong]
-            missing = bool(pd.isna(value)) or value in cells.missing_texts
-            raise refuse_values(cells.column, missing=missing)
-        places[id(cells)] = place
+        places[id(cells)] = cells.places(batch[cells.column])
     counts = []
     for request in requests:
         index, shape = np.zeros(len(batch), dtype=np.int64), [cells.n_cells for cells in request]

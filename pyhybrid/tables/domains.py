@@ -12,16 +12,9 @@ import pandas as pd
 
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
-from pyhybrid.mechanisms.marginals.measure import most_cells
+from pyhybrid.mechanisms.marginals.measure import most_cells, n_effects
 from pyhybrid.models.columns.form import Kind
-from pyhybrid.models.columns.kinds import (
-    Amounts,
-    Counts,
-    Dates,
-    Leveled,
-    Real,
-    SemiContinuous,
-)
+from pyhybrid.models.columns.kinds import Amounts, Counts, Dates, Leveled, Real, SemiContinuous
 from pyhybrid.models.columns.support import of_steps
 from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.histogram import in_steps
@@ -120,6 +113,9 @@ MOST_EFFECTS_OF_A_COLUMN = 1000
 """Cells of a column times those of what it is measured with; a fit takes their third power."""
 SELECTS = ("few", "all")
 """What noisy marginals of a table measure: few tables, or those of all pairs."""
+MOST_LEVELS = 30
+"""Levels beyond which a column is no predictor, and is synthesized after all others."""
+_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 _FEW_BINS = 6  # that pairs of numbers are still told by
 _PARTS = 10  # that numbers of a reference are cut in
 
@@ -150,41 +146,40 @@ def default_delta(n: int) -> float:
 def pairs_are_small(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> bool:
     """True if each column's model of all its `pairs` is small where numbers have few bins."""
     cells = {name: _cells(name, kind, _FEW_BINS) for name, kind in kinds.items()}
-    effects = (
-        cells[name] * (1 + sum(cells[predictor] for predictor in reads))
-        for name, reads in pairs.items()
-    )
-    return max(effects) <= MOST_EFFECTS_OF_A_COLUMN
+    return max(n_effects(cells, pairs).values()) <= MOST_EFFECTS_OF_A_COLUMN
 
 
-def measured_with(
-    name: str,
+def few_predictors(
     kinds: Mapping[str, Kind],
-    candidates: Collection[str],
-    *,
-    kept: Collection[str],
-    most: int,
+    kept: Mapping[str, Kind],
     reference: pd.DataFrame | None = None,
-) -> tuple[str, ...]:
-    """Columns of `candidates` that a column is measured with, found without the confidential table:
-    the most associated in a reference, then kept and near ones, up to
-    `MOST_EFFECTS_OF_A_COLUMN`."""
-    order = list(candidates)
-    if reference is not None and name in reference.columns:
-        known = [name_ for name_ in order if name_ in reference.columns]
-        strength = {name_: association(reference[name], reference[name_]) for name_ in known}
-        ranked = sorted(order, key=lambda name_: -strength.get(name_, 0.0))  # stable
-    else:
-        public = [name_ for name_ in order if name_ in kept]
-        ranked = [*public, *(name_ for name_ in reversed(order) if name_ not in kept)]
-    rows, columns = _cells(name, kinds[name]), 1
-    kept_predictors: set[str] = set()
-    for name_ in ranked:
-        wider = columns + _cells(name_, kinds[name_])
-        if len(kept_predictors) < most and rows * wider <= MOST_EFFECTS_OF_A_COLUMN:
-            kept_predictors.add(name_)
-            columns = wider
-    return tuple(name_ for name_ in order if name_ in kept_predictors)
+    most: int | None = None,
+) -> dict[str, tuple[str, ...]]:
+    """Columns that each one is measured with, `most` of them or 30 tables in all, as each takes
+    part of epsilon, found without the confidential table: the most associated in a reference, then
+    kept and near ones, up to `MOST_EFFECTS_OF_A_COLUMN`."""
+    most, usable, predictors = most or max(_FEWEST, _TABLES // len(kinds)), dict(kept), {}
+    for name, kind in kinds.items():
+        ranked = [*kept, *(other for other in reversed(usable) if other not in kept)]
+        if reference is not None and name in reference:
+            strength = {other: association(reference[name], reference[other])
+                        for other in usable if other in reference}  # fmt: skip
+            ranked = sorted(usable, key=lambda other: -strength.get(other, 0.0))  # stable
+        rows, columns, chosen = _cells(name, kind), 1, set[str]()
+        for other in ranked:
+            wider = columns + _cells(other, usable[other])
+            if len(chosen) < most and rows * wider <= MOST_EFFECTS_OF_A_COLUMN:
+                chosen.add(other)
+                columns = wider
+        predictors[name] = tuple(other for other in usable if other in chosen)
+        if is_predictor(kind):
+            usable[name] = kind
+    return predictors
+
+
+def is_predictor(kind: Kind) -> bool:
+    """Whether a column of this kind has few enough levels to be a predictor."""
+    return not (isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS)
 
 
 def association(one: pd.Series, other: pd.Series) -> float:

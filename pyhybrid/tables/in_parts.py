@@ -133,7 +133,8 @@ def release_in_parts(
         release = _shown(estimate, source, columns, state["identifier"])
         if types_are_public:
             release = release.with_facts(types_stated=True)
-        _store(aside, state)  # before the ledger: what was charged can go on
+        with file_aside(aside / _STATE, private=True) as path:  # before the ledger: what was
+            path.write_text(json.dumps(state, default=str), encoding="utf-8")  # charged can go on
         try:
             entry = None if ledger is None else ledger.add(release)
         except PyhybridError:
@@ -196,11 +197,6 @@ def _stored(aside: Path, asked: Mapping[str, Any]) -> dict[str, Any] | None:
             "that release with its arguments, or remove the folder, whose charge is spent"
         )
     return state
-
-
-def _store(aside: Path, state: Mapping[str, Any]) -> None:
-    with file_aside(aside / _STATE, private=True) as path:
-        path.write_text(json.dumps(state, default=str), encoding="utf-8")
 
 
 def _shown(estimate: Estimate, source: Source, columns: Sequence[str], identifier: str) -> Release:

@@ -153,9 +153,8 @@ def read_file(
     for name in text:
         why = ways[name].unread(texts.cells[name], text[name])
         column = text[name].where(~text[name].isin(MISSING_LEVELS)) if why else _typed(text[name])
-        why = why or text_among_numbers(column) or marks_among_numbers(text[name], column)
         columns[name] = column
-        if why is not None:
+        if why := why or text_among_numbers(column) or marks_among_numbers(text[name], column):
             remarks[str(name)] = why
     frame = with_columns(frame, columns)
     if kind == "parquet":
@@ -304,9 +303,9 @@ def typed_texts(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:
     frame = with_columns(frame, {name: plain_numbers(column) for name, column in frame.items()})
     texts = texts_of(frame)
     columns = {name: _typed(cells) for name, cells in texts.items()}
-    said = {str(name): text_among_numbers(column) or marks_among_numbers(texts[name], column)
-            for name, column in columns.items()}  # fmt: skip
-    remarks = {name: why for name, why in said.items() if why is not None}
+    remarks = {str(name): why for name, column in columns.items()
+               if (why := text_among_numbers(column) or marks_among_numbers(texts[name], column))
+               }  # fmt: skip
     return with_columns(frame, columns), remarks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,14 +28,7 @@ from pyhybrid.fitting.session import FitProgress
 from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.measure import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
-from pyhybrid.models.columns.kinds import (
-    Counts,
-    Dates,
-    Leveled,
-    Real,
-    kind_from_dict,
-    kind_of,
-)
+from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real, kind_from_dict, kind_of
 from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
 from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
@@ -43,15 +36,13 @@ from pyhybrid.releases.release import Release
 from pyhybrid.releases.words import in_one_line
 from pyhybrid.tables.after import Relation, apply, relations
 from pyhybrid.tables.domains import (
+    MOST_LEVELS,
     SELECTS,
     domains_of,
-    measured_with,
+    few_predictors,
+    is_predictor,
     pairs_are_small,
 )
-
-MOST_LEVELS = 30
-"""Levels beyond which a column is no predictor, and is synthesized after all others."""
-_TABLES, _FEWEST = 30, 3  # of a whole table, about; of a column
 
 
 @bar_in_notebooks
@@ -145,16 +136,18 @@ def synthesize_table(
     if not names:
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
     check_persons(df, reference, unit)
-    stated = types_stated(types or {}, types_are_public)
-    declared = kinds_of(types or {})
-    for name in [name for name in declared if name not in {*columns, *derived}]:
+    stated, declared = types_stated(types or {}, types_are_public), kinds_of(types or {})
+    for name in sorted(declared.keys() - {*columns, *derived}):
         known = did_you_mean(name, [*columns, *derived])
         raise InvalidInput(f"types must name columns of the table: {name!r} is none{known}")
     records, df = df, df.drop(columns=[name for name in derived if name in columns])
     check_decided(exposed_columns(df, names), decisions, columns, names)
     kinds = declared_kinds(names, declared, reference)
     of_relations = {**{name: declared[name] for name in derived & declared.keys()}, **kinds}
-    read = _computed(with_declared_levels(records, kinds), declared_after, of_relations)
+    # a file with one text among numbers, or with none, has the others as texts, or as numbers
+    leveled = {name: kind for name, kind in kinds.items() if isinstance(kind, Leveled)}
+    in_levels = read_in_forms(records, leveled)
+    read = _computed(in_levels, declared_after, of_relations)
     kept = [name for name in columns if name in decisions.keep and name != unit]
     mechanism = table_mechanism(
         kinds, public_kinds(df, kept, declared, reference), epsilon=epsilon, relation=relation,
@@ -164,9 +157,7 @@ def synthesize_table(
     if warning := mechanism.too_few(len(df)):
         warnings.warn(warning, stacklevel=2)
     check_count(n_synthetic, "n_synthetic")
-    release = mechanism.release(
-        with_declared_levels(df, kinds), n_synthetic=n_synthetic, progress=progress
-    )
+    release = mechanism.release(in_levels[[*df]], n_synthetic=n_synthetic, progress=progress)
     if reference is not None and release.origin is not None:  # for the owner's report alone
         drifted = _drifted(records, reference, kinds)
         release = replace(release, origin=replace(release.origin, drifted=drifted))
@@ -189,10 +180,7 @@ def _computed(
 
 
 def _after(
-    release: Release,
-    declared: Sequence[Relation],
-    kinds: Mapping[str, Kind],
-    records: pd.DataFrame,
+    release: Release, declared: Sequence[Relation], kinds: Mapping[str, Kind], records: pd.DataFrame
 ) -> Release:
     """The release with all relations in its tables, as its statement says."""
     random = streams(release.entropy)
@@ -242,9 +230,7 @@ def table_mechanism(
     if select is None:
         small = delta is not None and pairs_are_small({**kept, **kinds}, pairs)
         select = "all" if small else "few"
-    predictors: Mapping[str, Collection[str]] = pairs
-    if select == "few":
-        predictors = _few_predictors(kinds, kept, reference)
+    predictors = few_predictors(kinds, kept, reference) if select == "few" else pairs
     given = dict.fromkeys(n for reads in predictors.values() for n in reads if n in kept)
     return NoisyMarginals(
         domain=domain,
@@ -252,26 +238,11 @@ def table_mechanism(
         delta=delta,
         most_bins="auto",
         given=tuple(given),
-        predictors={name: tuple(reads) for name, reads in predictors.items()},
+        predictors=predictors,
         relation=relation,
         reference=reference,
         **options,
     )
-
-
-def _few_predictors(
-    kinds: Mapping[str, Kind], kept: Mapping[str, Kind], reference: pd.DataFrame | None
-) -> dict[str, tuple[str, ...]]:
-    """Columns that each one is measured with: 30 tables in all, or 3 each, as each takes part of
-    epsilon."""
-    most, usable, predictors = max(_FEWEST, _TABLES // len(kinds)), dict(kept), {}
-    for name, kind in kinds.items():
-        predictors[name] = measured_with(
-            name, {**usable, name: kind}, usable, kept=kept, most=most, reference=reference
-        )
-        if is_predictor(kind):
-            usable[name] = kind
-    return predictors
 
 
 # --- What is said of columns ---------------------------------------------------------------------
@@ -442,14 +413,3 @@ def public_kinds(
         if is_predictor(kind) and not isinstance(kind, Dates):
             kinds[name] = kind
     return kinds
-
-
-def is_predictor(kind: Kind) -> bool:
-    """Whether a column of this kind has few enough levels to be a predictor."""
-    return not (isinstance(kind, Leveled) and len(kind.levels) > MOST_LEVELS)
-
-
-def with_declared_levels(df: pd.DataFrame, kinds: Mapping[str, Kind]) -> pd.DataFrame:
-    """The table with levels as they are declared: a file with one text among numbers, or with none,
-    has the others as texts, or as numbers."""
-    return read_in_forms(df, {n: kind for n, kind in kinds.items() if isinstance(kind, Leveled)})

@@ -17,15 +17,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.mechanisms import NoisyMarginals
-from pyhybrid.mechanisms.marginals.measure import (
-    ALONE,
-    CountedFrame,
-    Measuring,
-    measured,
-    with_noise,
-)
-from pyhybrid.primitives.tables import IntArray, NoisyTables
+from pyhybrid.mechanisms import ColumnDomain, NoisyMarginals
+from pyhybrid.mechanisms.marginals import measure
+from pyhybrid.primitives.tables import IntArray, NoisyTables, noisy_tables
 from pyhybrid.privacy.conversions import epsilon_of_zcdp
 from tests.audits.enumeration import EPSILON, Array
 
@@ -129,78 +123,53 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
     return NoisyMarginals(**{**options, **changes})
 
 
-def _steps(mechanism: NoisyMarginals, df: pd.DataFrame) -> list[_Step]:
-    """Counts of each step, and its noise as it is taken."""
-    measuring, data, tables = _tables(mechanism, df)
-    steps, price = [], measuring.price
-    if measuring.most_bins is not None:
-        steps.append(_step(_alone(measuring, data), measuring.columns_alone(data).answers[0]))
-        price = price.part(1 - ALONE)
-    answers, _ = measured(measuring.cliques, tables, price, measuring.relation)
-    for answer in answers:
-        alike = [table for table in tables if table.shape in answer.shapes]
-        steps.append(_step(alike, answer))
+def _steps(
+    mechanism: NoisyMarginals, df: pd.DataFrame, noise: Callable[..., NoisyTables] = noisy_tables
+) -> list[_Step]:
+    """Counts of each step as they are asked for, with the scale of `noise`; columns of many bins
+    are cut in the middle: a cut that noise can lead to."""
+    measuring, steps = mechanism._counted(df), []
+
+    def asked(tables: Sequence[IntArray], **options: Any) -> NoisyTables:
+        answer, counts = noise(tables, **options), np.concatenate([own.ravel() for own in tables])
+        steps.append(_Step(counts=counts, scale=answer.scale, delta=answer.charge.delta))
+        return noisy_tables(tables, **options)
+
+    def merged(domain: ColumnDomain, *_: Any) -> ColumnDomain:
+        return replace(domain, bins=domain.bins[::2])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "noisy_tables", asked)
+        patch.setattr(measure, "merged_domain", merged)
+        measuring.all_tables()
     return steps
-
-
-def _alone(measuring: Measuring, data: CountedFrame) -> list[IntArray]:
-    return data.tables(measuring.domain, [(name, "") for name in measuring.order])
-
-
-def _tables(
-    mechanism: NoisyMarginals, df: pd.DataFrame
-) -> tuple[Measuring, CountedFrame, list[IntArray]]:
-    measuring, data = mechanism._counted(df)
-    return measuring, data, data.tables(_merged(measuring), measuring.cliques)
-
-
-def _merged(measuring: Measuring) -> dict[str, Any]:
-    """Every column of many bins cut in the middle: a cut that noise can lead to."""
-    few = {
-        name: replace(own, bins=own.bins[::2])
-        for name, own in measuring.domain.items()
-        if measuring.most_bins and own.n_bins > measuring.most_bins
-    }
-    return {**measuring.domain, **few}
-
-
-def _step(tables: Sequence[IntArray], answer: NoisyTables) -> _Step:
-    counts = np.concatenate([table.ravel() for table in tables])
-    return _Step(counts=counts, scale=answer.scale, delta=answer.charge.delta)
 
 
 def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
     """Controls: other runs, or the steps that were `seen` of the mechanism with half the noise."""
 
-    def of_one(df: pd.DataFrame) -> list[_Step]:
+    def of_one(tables: Sequence[IntArray], **options: Any) -> NoisyTables:
         """Noise that is scaled for one table, added to all of them."""
-        measuring, _, tables = _tables(mechanism, df)
-        price, relation, cliques = measuring.price, measuring.relation, measuring.cliques
-        return [_step(tables, with_noise(cliques[:1], tables[:1], price, relation)[0])]
+        return noisy_tables(tables[:1], **options)
+
+    def not_charged(tables: Sequence[IntArray], **options: Any) -> NoisyTables:
+        """Each step at the whole price."""
+        return noisy_tables(tables, **{**options, "price": mechanism._price})
 
     def read(df: pd.DataFrame) -> list[_Step]:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
         domain: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
         return _steps(replace(mechanism, domain=domain), df)
 
-    def not_charged(df: pd.DataFrame) -> list[_Step]:
-        """Each step at the whole price."""
-        measuring, data, tables = _tables(mechanism, df)
-        price, relation = measuring.price, measuring.relation
-        each = (_alone(measuring, data), tables)
-        return [
-            _step(own, with_noise([("", "")] * len(own), own, price, relation)[0]) for own in each
-        ]
-
+    relation = mechanism.relation
     other, run = "levels read", read
     if mechanism.most_bins is not None:
-        other, run = "a step not charged", not_charged
-    relation = mechanism.relation
+        other, run = "a step not charged", lambda df: _steps(mechanism, df, not_charged)
     return {
         "noise / 2": {
             records: [replace(step, scale=step.scale / 2) for step in steps]
             for records, steps in seen.items()
         },
-        "noise of one table": _seen(of_one, relation),
+        "noise of one table": _seen(lambda df: _steps(mechanism, df, of_one), relation),
         other: _seen(run, relation),
     }

@@ -41,15 +41,8 @@ def postgres() -> Iterator[str]:
             [*_as_other(), _program("initdb"), "-D", str(data), "-U", user, "-A", "trust"], **quiet
         )
         options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        control = [
-            *_as_other(),
-            _program("pg_ctl"),
-            "-D",
-            str(data),
-            "-w",
-            "-l",
-            str(folder / "log"),
-        ]
+        log = str(folder / "log")
+        control = [*_as_other(), _program("pg_ctl"), "-D", str(data), "-w", "-l", log]
         subprocess.run([*control, "-o", options, "start"], **quiet)
         try:
             yield f"postgres://{user}@/postgres?host={folder}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.core.errors import SourceFailed
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.columns.kinds import Dates
 from pyhybrid.sources.ibis_table import IbisTable, thresholds
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.sources.source import Request, counts_of
 from pyhybrid.tables.domains import domain_of
+from tests.refusals import refuses
 from tests.sources.servers import has_postgres, postgres
 
+pytestmark = pytest.mark.filterwarnings("ignore:::(dask|distributed|ibis|duckdb|pyspark)")
 DOMAIN = {
     "income": ColumnDomain(
         levels=(0,), bins=(1, 10_000, 50_000, 1_000_000), step=100, missing=True
@@ -40,23 +41,11 @@ def records(n: int, seed: int = 1) -> pd.DataFrame:
     income = np.where(rng.random(n) < 0.3, rng.choice(edges, n), rng.uniform(1, 1e6, n))
     income = np.where(rng.random(n) < 0.1, np.nan, income)
     age = rng.integers(0, 121, n) - rng.choice([0, 0.5, 0.25, 1e-12], n)
-    change = np.where(
-        rng.random(n) < 0.5,
-        rng.normal(2, 3, n).round(2),
-        rng.choice([0.25, 0.3, 0.1 + 0.2, -1.5], n),
-    )
+    some, near = rng.normal(2, 3, n).round(2), rng.choice([0.25, 0.3, 0.1 + 0.2, -1.5], n)
     area = rng.choice(np.array(["x", "ÿ z", "00123", None], dtype=object), n)
-    return pd.DataFrame(
-        {
-            "income": income,
-            "age": np.clip(age, 0, 120),
-            "change": change,
-            "score": rng.normal(0, 1.2, n),
-            "area": area,
-            "owner": rng.random(n) < 0.4,
-            "persons": rng.integers(1, 5, n),
-        }
-    )
+    own = {"income": income, "age": np.clip(age, 0, 120), "area": area}
+    own |= {"change": np.where(rng.random(n) < 0.5, some, near), "score": rng.normal(0, 1.2, n)}
+    return pd.DataFrame({**own, "owner": rng.random(n) < 0.4, "persons": rng.integers(1, 5, n)})
 
 
 def requests(names: list[str] | None = None) -> list[Request]:
@@ -96,13 +85,10 @@ def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def test_thresholds_cut_as_the_domain_does_next_to_every_threshold(name: str) -> None:
     cells = DOMAIN[name].cells(name)
     cut = thresholds(cells)
-    near = [cut.at]
+    near, rng = [cut.at], np.random.default_rng(3)
     for toward in (-np.inf, np.inf):
         step = cut.at
-        for _ in range(3):
-            step = np.nextafter(step, toward)
-            near.append(step)
-    rng = np.random.default_rng(3)
+        near += [step := np.nextafter(step, toward) for _ in range(3)]
     numbers = np.concatenate([*near, rng.uniform(-10, 1.1e6, 50_000), rng.normal(0, 5, 50_000)])
     np.testing.assert_array_equal(cut.places(numbers), cells.cut(pd.Series(numbers, name=name)))
 
@@ -181,18 +167,13 @@ def test_counts_of_two_dask_workers_equal_those_of_the_data_frame(
     import dask.dataframe as dd
     from dask.distributed import Client, LocalCluster
 
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=partitions > 1, dashboard_address=None
-        ) as cluster,
-        Client(cluster),
-    ):
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=partitions > 1, **options) as cluster, Client(cluster):
         source = open_source(dd.from_pandas(table, npartitions=partitions))
         assert source.count() == len(table)
         assert_equal(source.counts(requests()), counts_of(requests(), table).parts)
         narrow = ColumnDomain(bins=(0, 18, 25)).cells("age")
-        with pytest.raises(InvalidInput, match="'age' must lie in its domain"):
-            source.counts([(narrow,)])
+        refuses("'age' must lie in its domain", source.counts, [(narrow,)])
 
 
 @pytest.mark.long
@@ -219,10 +200,8 @@ def test_a_value_without_a_cell_is_refused_by_its_column_alone(stored: Path, gro
         (ColumnDomain(levels=("x", "y")), "area", "must"),
         (ColumnDomain(levels=(0,), bins=(1, 10**6)), "income", "must not be missing"),
     ):
-        with pytest.raises(InvalidInput, match=words) as error:
-            source.counts([(domain.cells(column),)])
-        assert column in str(error.value)
-        assert "00123" not in str(error.value)
+        said = refuses(words, source.counts, [(domain.cells(column),)], hidden=["00123"])
+        assert column in said
 
 
 def test_text_among_numbers_of_a_csv_file_is_refused_and_marks_are_missing(tmp_path: Path) -> None:
@@ -233,9 +212,8 @@ def test_text_among_numbers_of_a_csv_file_is_refused_and_marks_are_missing(tmp_p
     (tmp_path / "u.csv").write_text("income,age\nsecret,3\n")
     source = open_source(str(tmp_path / "*.csv"))
     for source.grouped in (False, True):
-        with pytest.raises(InvalidInput, match="'income' must lie in its domain") as error:
-            source.counts([(DOMAIN["income"].cells("income"),)])
-        assert "secret" not in str(error.value)
+        refuses("'income' must lie in its domain", source.counts,
+                [(DOMAIN["income"].cells("income"),)], hidden=["secret"])  # fmt: skip
 
 
 def test_texts_of_missing_values_are_levels_where_they_are_declared(tmp_path: Path) -> None:
@@ -248,16 +226,15 @@ def test_texts_of_missing_values_are_levels_where_they_are_declared(tmp_path: Pa
         assert source.counts([(declared,)])[0].tolist() == [1, 1, 1, 1]
         counts = source.counts([(domain_of("day", day).cells("day"),)])[0]
         assert (counts[0], counts.sum(), counts[-1]) == (1, 4, 1)
-        with pytest.raises(InvalidInput, match="must not be missing"):
-            source.counts([(ColumnDomain(levels=("NA", "-", "x")).cells("area"),)])
+        unsaid = ColumnDomain(levels=("NA", "-", "x")).cells("area")
+        refuses("must not be missing", source.counts, [(unsaid,)])
 
 
 def test_no_password_is_read_from_a_name_or_told_by_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInput, match="environment variable NAME") as error:
-        open_source("postgres://user:hunter2@localhost:1/db::visits")
-    assert "hunter2" not in str(error.value)
+    refuses("environment variable NAME", open_source,
+            "postgres://user:hunter2@localhost:1/db::visits", hidden=["hunter2"])  # fmt: skip
     monkeypatch.setenv("SURVEY", "postgres://user:hunter2@localhost:1/db")
     with pytest.raises(SourceFailed) as failed:
         open_source("env:SURVEY::visits")
@@ -269,10 +246,8 @@ def test_no_password_is_read_from_a_name_or_told_by_an_error(
         ("duckdb://x", "after '::'"),
         (f"{tmp_path}/*.parquet", "found none"),
     ):
-        with pytest.raises(InvalidInput, match=words):
-            open_source(name)
-    with pytest.raises(InvalidInput, match="found list"):
-        open_source([1])
+        refuses(words, open_source, name)
+    refuses("found list", open_source, [1])
 
 
 @pytest.mark.parametrize(("other", "fine"), [
@@ -289,8 +264,7 @@ def test_parquet_files_of_unlike_columns_are_refused_by_name(
         read = pd.concat([*open_source(str(tmp_path)).batches(["age"])])
         assert sorted(read["age"]) == [1.5, 7]
     else:
-        with pytest.raises(InvalidInput, match=r"column '[zw]' of .*b.parquet is not that of|of a"):
-            open_source(str(tmp_path))
+        refuses(r"column '[zw]' of .*b.parquet is not that of|of a", open_source, str(tmp_path))
 
 
 def test_a_table_that_is_gone_is_said_in_one_line(stored: Path, tmp_path: Path) -> None:
@@ -299,12 +273,3 @@ def test_a_table_that_is_gone_is_said_in_one_line(stored: Path, tmp_path: Path) 
     (tmp_path / "a.parquet").unlink()
     with pytest.raises(SourceFailed, match="could not be read"):
         source.count()
-
-
-@pytest.fixture(autouse=True)
-def _no_warnings_of_others() -> Iterator[None]:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="(dask|distributed|ibis|duckdb|pyspark).*")
-        yield

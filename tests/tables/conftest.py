@@ -1,5 +1,6 @@
 """A survey of a few hundred rows with columns of every kind."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,13 @@ def survey_of(n: int, seed: int) -> pd.DataFrame:
         "visits": rng.poisson(np.exp(age / 50)).clip(0, 40), "wage": wage,
         "income": (wage + rng.gamma(2, 15, n).clip(0, 200)).round(1),
     }, index=pd.Index(range(100, 100 + n)))  # fmt: skip
+
+
+def in_files(table: pd.DataFrame, folder: Path, n: int) -> Path:
+    """The folder, with n Parquet files of the table."""
+    for place, part in enumerate(np.array_split(np.arange(len(table)), n)):
+        table.iloc[part].to_parquet(folder / f"{place}.parquet")
+    return folder
 
 
 @pytest.fixture(scope="session")

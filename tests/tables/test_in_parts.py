@@ -19,7 +19,8 @@ from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
 from pyhybrid.sources import source as source_module
 from pyhybrid.sources.ibis_table import IbisTable
-from tests.refusals import no_space, refuses
+from tests.refusals import fails, no_space, refuses
+from tests.tables.conftest import in_files
 
 FORMULA = "visits ~ size + I((age - 45) / 10) + area + factor(kind) + owner"
 MODELS = {
@@ -52,11 +53,8 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture
 def stored(table: pd.DataFrame, tmp_path: Path) -> Path:
-    folder = tmp_path / "stored"
-    folder.mkdir()
-    for place, part in enumerate(np.array_split(np.arange(len(table)), 4)):
-        table.iloc[part].to_parquet(folder / f"{place}.parquet")
-    return folder
+    (tmp_path / "stored").mkdir()
+    return in_files(table, tmp_path / "stored", 4)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -158,10 +156,8 @@ def test_a_release_in_parts_is_a_release_like_any_other(
     assert len(ledger.entries) == 1
     public = b"".join(p.read_bytes() for p in (out / "public").rglob("*") if p.is_file())
     assert str(release.entropy).encode() not in public
-    with pytest.raises(BudgetExceeded):
-        ph.release_in_parts(
-            _mechanism(), str(stored), tmp_path / "two", ledger=ledger, keep=["size"]
-        )
+    fails(BudgetExceeded, "", ph.release_in_parts, _mechanism(), str(stored), tmp_path / "two",
+          ledger=ledger, keep=["size"])  # fmt: skip
     assert not (tmp_path / "two").exists()
     assert not (tmp_path / ".two.parts").exists()
 
@@ -171,8 +167,7 @@ def test_what_was_stopped_goes_on_without_new_noise_or_charge(
 ) -> None:
     ledger = Ledger(tmp_path / "l.ledger", budget=9, kind="strict", relation="remove", delta=1e-6)
     out, asked = tmp_path / "out", {"ledger": ledger, "keep": ["size"], "n_synthetic": 2}
-    looks = []
-    of_opendp = clipped_scores.gaussian_sums
+    looks, of_opendp = [], clipped_scores.gaussian_sums
 
     def counted(*arguments):
         looks.append(1)
@@ -196,11 +191,11 @@ def test_what_was_stopped_goes_on_without_new_noise_or_charge(
     refuses("of the same mechanism", ph.release_in_parts, other, str(stored), out, **asked)
     with monkeypatch.context() as patch:  # the disk is full at the end
         patch.setattr("pyhybrid.releases.folder.stated_charge", no_space)
-        with pytest.raises(SaveFailed, match="goes on where it stopped"):
-            ph.release_in_parts(_mechanism(), str(stored), out, **asked)
+        call = partial(ph.release_in_parts, _mechanism(), str(stored), out, **asked)
+        fails(SaveFailed, "goes on where it stopped", call)
     assert not out.exists()
     assert len(list(parts.rglob("*.parquet"))) == 2
-    ph.release_in_parts(_mechanism(), str(stored), out, **asked)
+    call()
     assert len(looks) == n_looks
     assert len(ledger.entries) == 1
     after = sorted((out / "public").rglob("*.parquet"))
@@ -242,8 +237,7 @@ def test_a_table_that_changes_between_passes_is_not_released(
             return sums(of_batch, columns)
 
         monkeypatch.setattr(source, "sums", changing)
-        with pytest.raises(SourceFailed, match="must not change while it is read"):
-            _mechanism().estimate(source, 1)
+        fails(SourceFailed, "must not change while it is read", _mechanism().estimate, source, 1)
         assert len(passes) >= 9
 
 
@@ -280,8 +274,7 @@ def test_text_of_csv_files_is_read_as_numbers_where_all_of_it_is(
     assert [name for name in bound.sample.public.names if name.startswith("area")] == [
         "area[T.02]", "area[T.03]",
     ]  # fmt: skip
-    of_frame = _mechanism().bind(table)
+    of_frame, zero = _mechanism().bind(table), np.zeros(bound.sample.public.d)
     assert bound.sample.public.d == of_frame.public.d
-    design = _mechanism()._design(of_frame, np.zeros(bound.sample.public.d), 0.3, streams(2))
-    zero = np.zeros(bound.sample.public.d)
+    design = _mechanism()._design(of_frame, zero, 0.3, streams(2))
     np.testing.assert_array_equal(bound.score_sum(zero, design), of_frame.score_sum(zero, design))

@@ -6,23 +6,20 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.models.columns.form import Kind
-from pyhybrid.tables.domains import (
-    MOST_EFFECTS_OF_A_COLUMN,
-    association,
-    measured_with,
-)  # fmt: skip
+from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, association, few_predictors
 from pyhybrid.tables.synthesis import table_mechanism
 from tests.refusals import refuses
 
 
 def test_kept_columns_come_first_then_those_of_a_reference_or_the_nearest() -> None:
     kinds: dict[str, Kind] = {name: ph.Nominal(levels=(0, 1)) for name in "abcdy"}
-    assert measured_with("y", kinds, "abcd", kept=["a"], most=2) == ("a", "d")
-    assert measured_with("y", kinds, "abcd", kept=[], most=3) == ("b", "c", "d")
+    rest = {name: kind for name, kind in kinds.items() if name != "a"}
+    assert few_predictors(rest, {"a": kinds["a"]}, most=2)["y"] == ("a", "d")
+    assert few_predictors(kinds, {}, most=3)["y"] == ("b", "c", "d")
     rng = np.random.default_rng(1)
     reference = pd.DataFrame({name: rng.integers(0, 2, 400) for name in "abcd"})
     reference["y"] = np.where(rng.random(400) < 0.9, reference["b"], 1 - reference["b"])
-    assert measured_with("y", kinds, "abcd", kept="a", most=1, reference=reference) == ("b",)
+    assert few_predictors(rest, {"a": kinds["a"]}, reference, most=1)["y"] == ("b",)
 
 
 def test_association_is_mutual_information() -> None:

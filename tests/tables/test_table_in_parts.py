@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, SourceFailed
+from pyhybrid.core.errors import SourceFailed
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals import measure, noisy_marginals
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
@@ -20,6 +20,8 @@ from pyhybrid.releases.release import Release
 from pyhybrid.sources.ibis_table import IbisTable
 from pyhybrid.tables.describe import seen_kind
 from pyhybrid.tables.domains import domain_of
+from tests.refusals import fails, refuses
+from tests.tables.conftest import in_files
 
 DOMAIN = {
     "age": ColumnDomain(bins=tuple(range(18, 94, 8))),
@@ -50,10 +52,7 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("stored")
-    for place, part in enumerate(np.array_split(np.arange(len(table)), 3)):
-        table.iloc[part].to_parquet(folder / f"{place}.parquet")
-    return folder
+    return in_files(table, tmp_path_factory.mktemp("stored"), 3)
 
 
 def mechanism(**changes: Any) -> ph.NoisyMarginals:
@@ -80,7 +79,7 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
 
     monkeypatch.setattr(measure, "noisy_tables", without_noise)
     asked.append([])
-    frame = own._estimated(*own._counted(table), table, 1, streams(1))
+    frame = own._estimated(own._counted(table), table, 1, streams(1))
     source = ph.open_source(stored)
     assert isinstance(source, IbisTable)
     source.grouped = grouped
@@ -95,10 +94,10 @@ def test_all_that_is_counted_is_what_is_counted_in_a_data_frame(
         np.testing.assert_allclose(estimate.effects[column], effects, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("m", [3])
 def test_a_whole_table_is_released_in_parts_and_from_its_stored_model(
-    m: int, table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    m = 3
     monkeypatch.setattr("pyhybrid.tables.in_parts._ROWS", 2_400)
     charge = ph.release_in_parts(mechanism(), str(stored), tmp_path / "out", n_synthetic=m)
     assert (charge.kind, charge.epsilon, charge.delta) == ("strict", 4, 1e-6)
@@ -138,21 +137,17 @@ def test_a_table_that_changes_between_steps_is_not_released(
         return answer
 
     monkeypatch.setattr(source, "counts", changing)
-    with pytest.raises(SourceFailed, match="must not change"):
-        mechanism().estimate(source, 1)
+    fails(SourceFailed, "must not change", mechanism().estimate, source, 1)
     assert len(steps) == 2
 
 
 def test_what_cannot_be_counted_where_it_is_is_said(stored: Path) -> None:
     source = ph.open_source(stored)
     for changes in ({"unit": "age", "rows_per_unit": 2}, {"given": ["age"]}):
-        with pytest.raises(InvalidInput, match="must be left out"):
-            mechanism(**changes).estimate(source, 1)
-    with pytest.raises(InvalidInput, match="delta must be below 1 / n"):
-        mechanism(delta=0.01).estimate(source, 1)
+        refuses("must be left out", mechanism(**changes).estimate, source, 1)
+    refuses("delta must be below 1 / n", mechanism(delta=0.01).estimate, source, 1)
     wrong = ph.NoisyMarginals(domain={"nobody": [1, 2]}, epsilon=1)
-    with pytest.raises(InvalidInput, match="'nobody' must be in the table"):
-        wrong.estimate(source, 1)
+    refuses("'nobody' must be in the table", wrong.estimate, source, 1)
 
 
 def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:

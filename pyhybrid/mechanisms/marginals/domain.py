@@ -21,7 +21,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Form, check_levels_given, numbers_in, places_of_levels
 from pyhybrid.models.columns.kinds import Dates, kind_from_dict
 from pyhybrid.models.columns.support import LARGEST, decimals_of, of_steps, snapped
-from pyhybrid.models.formula.values import is_number, row_label
+from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.histogram import in_steps
 from pyhybrid.sources.source import ColumnCells
 
@@ -78,9 +78,8 @@ class ColumnDomain:
     dates: Dates | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.levels, str) or not isinstance(self.levels, Sequence):
-            raise InvalidInput(f"levels must be a tuple: found {type(self.levels).__name__}")
-        object.__setattr__(self, "levels", check_levels_given(self.levels, len(self.levels)))
+        n_levels = len(self.levels) if isinstance(self.levels, Sequence) else None
+        object.__setattr__(self, "levels", check_levels_given(self.levels, n_levels))
         if isinstance(self.bins, str) or not isinstance(self.bins, (Sequence, np.ndarray)):
             raise InvalidInput(f"bins must be edges in a tuple: found {type(self.bins).__name__}")
         edges = tuple(check_finite(edge, "an edge of bins") for edge in self.bins)
@@ -184,30 +183,16 @@ class ColumnDomain:
         InvalidInput
             For a value outside of the domain; names the column and the first row, not the value.
         """
-        place = np.full(len(values), -1, dtype=np.int64)
-        absent = values.isna().to_numpy()
-        place[~absent] = self.cells_of(values[~absent])
-        if self.missing:
-            place[absent] = self.n_cells - 1
-        for wrong in np.flatnonzero(place < 0)[:1]:
-            row, name = row_label(values.index, int(wrong)), str(values.name)
-            if absent[wrong]:
-                raise InvalidInput(
-                    f"column {name!r} must not be missing: {row} is; declare missing=True in its "
-                    "domain or type, which makes missing values a cell of their own"
-                )
-            raise InvalidInput(
-                f"column {name!r} must lie in its domain: {row} does not; levels and bins are part "
-                "of the guarantee: declare all that can occur, in its domain or type"
-            )
-        return place
+        return self.cells(str(values.name)).places(values, named=True)
 
     def cells_of(self, present: pd.Series) -> IntArray:
         """Cell of each value, which none of the others has a say in, -1 for none, shape (n,)."""
         if not self.bins:
             return places_of_levels(present, self.levels)
         numbers = numbers_in(present) if self.dates is None else self.dates.numbers(present)
-        y, edges, levels = map(self._on_step, (numbers, self.bins, self.levels))
+        step, given = self.released_step, (numbers, self.bins, self.levels)
+        own = (np.asarray(some, dtype=np.float64) for some in given)
+        y, edges, levels = own if step is None else (snapped(some, step) for some in own)
         if y.size and np.isnan(y).all():
             must = "numeric to have bins"
             must = must if self.dates is None else f"dates written as {self.dates.format}"
@@ -215,8 +200,8 @@ class ColumnDomain:
         if self.clamp:
             y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
         inside = (y >= edges[0]) & (y <= edges[-1])
-        if self.released_step is not None:  # values between two steps are rounded within the bins
-            nearest = of_steps(np.rint(in_steps(y, self.released_step)), self.released_step)
+        if step is not None:  # values between two steps are rounded within the bins
+            nearest = of_steps(np.rint(in_steps(y, step)), step)
             y = np.where(inside, np.clip(nearest, edges[0], edges[-1]), y)
         place = np.minimum(np.searchsorted(edges, y, side="right") - 1, edges.size - 2)
         place = np.where(inside, place + levels.size, -1)
@@ -227,10 +212,6 @@ class ColumnDomain:
     def _merged_cells_of(self, starts: IntArray | None, present: pd.Series) -> IntArray:
         cells = self.cells_of(present)
         return cells if starts is None else np.searchsorted(starts, cells, side="right") - 1
-
-    def _on_step(self, numbers: Any) -> FloatArray:
-        y, step = np.asarray(numbers, dtype=np.float64), self.released_step
-        return y if step is None else snapped(y, step)
 
     @property
     def released_step(self) -> float | None:
@@ -261,10 +242,9 @@ class ColumnDomain:
             column: pd.Series = pd.Series(levels.take(places), index=index, name=name)
             return column
         absent = places == self.n_cells - 1 if self.missing else np.zeros(places.size, bool)
-        values: Any = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
-        if self.dates is not None:
-            return self.dates.values(values, pd.Series(values, index=index, name=name))
-        return self.form.cast(pd.Series(values, index=index, name=name))
+        numbers = np.where(absent, np.nan, self.numbers(np.where(absent, 0, places), at))
+        like: pd.Series = pd.Series(numbers, index=index, name=name)
+        return self.form.cast(like) if self.dates is None else self.dates.values(numbers, like)
 
     def numbers(self, places: IntArray, at: FloatArray) -> FloatArray:
         """The number at the share `at` of each cell but that of missing values, shape (n,)."""
@@ -305,6 +285,14 @@ class ColumnDomain:
 
 def _ranks(n: int) -> FloatArray:
     return np.linspace(0, 1, n) if n > 1 else np.full(n, 0.5)
+
+
+def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
+    """The first cell of `domain` in each cell of `few`, and the number of cells, (K_few + 1,)."""
+    first = len(domain.levels)
+    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
+    missing = [domain.n_cells - 1] if domain.missing else []
+    return np.array([*range(first), *inner, *missing, domain.n_cells], dtype=np.int64)
 
 
 def with_steps(edges: FloatArray, levels: FloatArray) -> FloatArray:

@@ -93,6 +93,7 @@ class Likelihood(ABC):
     """Of noisy counts given effects, nearly normal."""
 
     noisy: FloatArray  # M of them
+    prior: ScaledPrior
     farthest = np.inf  # that an effect moves in a step
 
     @abstractmethod
@@ -115,19 +116,13 @@ class Likelihood(ABC):
         return product[:-1, :-1], product[:-1, -1].copy(), weights
 
     def mode(
-        self,
-        prior: ScaledPrior,
-        effects: FloatArray,
-        scales: FloatArray,
-        *,
-        iterations: int,
-        close: float,
+        self, effects: FloatArray, scales: FloatArray, *, iterations: int, close: float
     ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
         """Effects and scales by Gauss-Newton steps, halved until they help at fixed weights, a
         Cholesky factor of the posterior's precision before the last one, whether it was small."""
         mean, converged, root = self.mean(effects), False, np.empty(0)
         for _ in range(iterations):
-            precision = prior.precision(scales)
+            precision = self.prior.precision(scales)
             information, gradient, weights = self.information(effects, mean)
             root = linalg.cholesky(information + precision, lower=True)
             gradient -= precision @ effects.ravel()
@@ -141,7 +136,7 @@ class Likelihood(ABC):
                     effects, mean = at, mean_there
                     break
                 length /= 2
-            new = prior.new_scales(effects, root, scales)
+            new = self.prior.new_scales(effects, root, scales)
             changed, scales = np.abs(np.log(new / scales)).max(), new
             converged = bool(length * np.sqrt(abs(move @ gradient)) < close and changed < close)
             if converged:
@@ -155,7 +150,7 @@ class Likelihood(ABC):
         return float(rest @ linalg.cho_solve((weights, True), rest) + flat @ precision @ flat)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Rows:
     """Distinct rows of all predictors together: `cells` (R, L) are 1 in a cell of each predictor.
 
@@ -164,9 +159,6 @@ class Rows:
     cells: sparse.csr_array
     times: FloatArray
     of_record: IntArray
-
-    def __repr__(self) -> str:
-        return f"<Rows: {self.times.size} distinct ones of {self.of_record.size}>"
 
     @classmethod
     def of(cls, predictors: Sequence[Predictor]) -> Rows:
@@ -177,10 +169,8 @@ class Rows:
             words = rng.integers(0, 2**64, predictor.positions.size, dtype=np.uint64)
             hashed = hashed + words[predictor.cells]
         of_record, _ = pd.factorize(hashed)
-        times = np.bincount(of_record)
-        first = np.flatnonzero(~pd.Series(hashed).duplicated())
-        cells = indicators(predictors, first)
-        return cls(cells=cells, times=times.astype(np.float64), of_record=of_record)
+        cells = indicators(predictors, np.flatnonzero(~pd.Series(hashed).duplicated()))
+        return cls(cells=cells, times=np.bincount(of_record).astype(float), of_record=of_record)
 
 
 def indicators(predictors: Sequence[Predictor], records: Any) -> sparse.csr_array:
@@ -215,14 +205,9 @@ class _Sample:
 
     def __init__(self, cells: sparse.csr_array, times: FloatArray) -> None:
         self.cells, self.times = cells, times
-        design = np.hstack([np.ones((cells.shape[0], 1)), cells.toarray()])
-        sparse_design = sparse.csr_array(design)
-        products = [sparse_design.multiply(column[:, None]).tocsr() for column in design.T]
-        for product in products:
-            product.eliminate_zeros()
-        self.pairs = sparse.csr_array(
-            sparse.hstack(products).T
-        )  # (B^2, R), of all pairs of columns
+        design = sparse.csr_array(np.hstack([np.ones((cells.shape[0], 1)), cells.toarray()]))
+        products = [design.multiply(design[:, [column]]) for column in range(design.shape[1])]
+        self.pairs = sparse.csr_array(sparse.hstack(products).T)  # (B^2, R), of pairs of columns
 
     def covariance(self, effects: FloatArray) -> FloatArray:
         """Of sums over rows of 1{y = k} times columns of the design, shape (K, B, K, B)."""
@@ -344,11 +329,10 @@ class Tables(Likelihood):
 
     def fit(self) -> LogLinear:
         """Mode and curvature of the posterior of effects."""
-        start = self.start()
-        scales = np.full(len(self.prior.of_predictors), _START)
+        start, scales = self.start(), np.full(len(self.prior.of_predictors), _START)
         large = start.size > _LARGE
         mode, scales, _, converged = self.mode(
-            self.prior, start, scales, iterations=_ITERATIONS[large], close=_CLOSE
+            start, scales, iterations=_ITERATIONS[large], close=_CLOSE
         )
         information, gradient, _ = self.information(mode, self.mean(mode))
         return LogLinear(

@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput, SourceFailed
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
-from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
-from pyhybrid.mechanisms.marginals.one_way import (
-    FEWEST_BINS,
-    OneWay,
-    blocks,
-    merged_domain,
-    smooth,
+from pyhybrid.mechanisms.marginals.domain import (
+    NO_PREDICTOR,
+    ColumnDomain,
+    IntArray,
+    Predictor,
     starts_of,
 )
+from pyhybrid.mechanisms.marginals.log_linear import MOST_EFFECTS, Clique, LogLinear, Measurement
+from pyhybrid.mechanisms.marginals.one_way import FEWEST_BINS, OneWay, blocks, merged_domain, smooth
 from pyhybrid.mechanisms.marginals.sample import Records, fitted_chain
 from pyhybrid.primitives.tables import NoisyTables, Price, noisy_tables
 from pyhybrid.sources.source import Source
@@ -50,105 +48,50 @@ _MOST_BLOCKS = 0.7  # of a column that has them, in parts of its cells
 class Measured:
     """What came out: functions of noisy counts, all of it. The prices of all `answers` add.
 
-    `domain` are the cells of tables, after merging, `alone` the shares of declared cells, and
-    `tables` the measurements of each column by predictor."""
+    `domain` are the cells of tables, after merging, `alone` the shares of declared cells."""
 
     domain: dict[str, ColumnDomain]
-    tables: dict[str, dict[str, Measurement]]
+    tables: dict[Clique, Measurement] = field(default_factory=dict)
     alone: dict[str, OneWay] = field(default_factory=dict)
     answers: list[NoisyTables] = field(default_factory=list)
 
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CountedFrame:
-    """Records of a data frame in their declared cells, `places` (n,) by column, beside their public
-    predictors. Confidential if the frame is."""
-
-    fine: Mapping[str, ColumnDomain]
-    places: Mapping[str, IntArray]
-    public: Mapping[str, Predictor]
-    n: int
-
-    @classmethod
-    def of(
-        cls, df: pd.DataFrame, fine: Mapping[str, ColumnDomain], public: Mapping[str, Predictor]
-    ) -> CountedFrame:
-        """Raises InvalidInput for a value outside of its domain."""
-        places = {name: domain.places(df[name]) for name, domain in fine.items()}
-        return cls(fine=fine, places=places, public=public, n=len(df))
-
-    def records(self, domain: Mapping[str, ColumnDomain]) -> Records:
-        """The records in merged cells: what a value is counted in does not hang on noise."""
-        places = {
-            name: np.searchsorted(starts_of(self.fine[name], domain[name]), cells, "right") - 1
-            for name, cells in self.places.items()
-        }
-        return Records(domain=domain, public=self.public, n=self.n, places=places)
-
-    def tables(
-        self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
-    ) -> list[IntArray]:
-        """Counts of cliques in merged cells. Confidential."""
-        records = self.records(domain)
-        return [records.table(clique) for clique in cliques]
+    def ask(
+        self, cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
+    ) -> list[Measurement]:
+        """All tables at once, with the same noise on each cell."""
+        answer = noisy_tables(tables, price=price, relation=relation)
+        self.answers.append(answer)
+        sd = math.sqrt(answer.variance)
+        return [
+            Measurement(noisy=noisy, clique=clique, stddev=np.full(noisy.shape, sd))
+            for clique, noisy in zip(cliques, answer.tables(), strict=True)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CountedSource:
     """Records of a table that stays where it is."""
 
-    fine: Mapping[str, ColumnDomain]
+    domain: Mapping[str, ColumnDomain]
     source: Source
     n: int
+    public: Mapping[str, Predictor] = field(default_factory=dict)
 
     def tables(
         self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
     ) -> list[IntArray]:
-        """As of `CountedFrame`."""
+        """As of `Records`."""
         cells = {
             name: fine.cells(name, starts_of(fine, domain[name]))
-            for name, fine in self.fine.items()
+            for name, fine in self.domain.items()
         }
         requests = [
-            (cells[column],) if name == NO_PREDICTOR else (cells[column], cells[name])
-            for column, name in cliques
+            tuple(cells[name] for name in clique if name != NO_PREDICTOR) for clique in cliques
         ]
         counts = self.source.counts(requests)
         if any(int(table.sum()) != self.n for table in counts):
             raise SourceFailed("the table must not change while it is read: it did")
         return [table.reshape(len(table), -1) for table in counts]
-
-
-def with_noise(
-    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
-) -> tuple[NoisyTables, list[Measurement]]:
-    """All tables at once, with the same noise on each cell."""
-    answer = noisy_tables(tables, price=price, relation=relation)
-    sd = math.sqrt(answer.variance)
-    return answer, [
-        Measurement(noisy=noisy, clique=clique, stddev=np.full(noisy.shape, sd))
-        for clique, noisy in zip(cliques, answer.tables(), strict=True)
-    ]
-
-
-def measured(
-    cliques: Sequence[Clique], tables: Sequence[IntArray], price: Price, relation: str
-) -> tuple[list[NoisyTables], list[Measurement]]:
-    """All tables, larger ones at a larger part of the price; parts add to it."""
-    power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
-    parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
-    answers, measurements = [], []
-    for part in sorted({*parts}):
-        alike = [place for place, size in enumerate(parts) if size == part]
-        answer, noisy = with_noise(
-            [cliques[place] for place in alike],
-            [tables[place] for place in alike],
-            price.part(part * len(alike) / sum(parts)),
-            relation,
-        )
-        answers.append(answer)
-        measurements += noisy
-    return answers, measurements
 
 
 def of_reference(
@@ -181,13 +124,12 @@ class Measuring:
     open, so that no prior may know more than the domain says. A `reference` has its public
     predictors in the cells of the data's."""
 
-    domain: Mapping[str, ColumnDomain]
+    data: Records | CountedSource
     order: Mapping[str, tuple[str, ...]]
-    public: Mapping[str, Predictor]
     most_bins: int | None
     price: Price
     relation: str
-    reference: CountedFrame | None = None
+    reference: Records | None = None
     for_intervals: bool = False
 
     @property
@@ -199,59 +141,45 @@ class Measuring:
             for predictor in reads or (NO_PREDICTOR,)
         ]
 
-    def all_tables(self, data: CountedFrame | CountedSource) -> Measured:
-        """Count every column with each of its predictors, and add noise."""
-        if self.most_bins is None:
-            price = self.price
-            results = Measured(domain=dict(self.domain), tables={name: {} for name in self.order})
-        else:
-            price, results = self.price.part(1 - ALONE), self.columns_alone(data)
-        tables = data.tables(results.domain, self.cliques)
-        answers, measurements = measured(self.cliques, tables, price, self.relation)
-        results.answers += answers
-        for measurement in measurements:
-            column, name = measurement.clique
-            _add(results.tables[column], name, measurement)
+    def all_tables(self) -> Measured:
+        """Count every column with each of its predictors, and add noise; larger tables take a
+        larger part of the price."""
+        results, price = Measured(domain=dict(self.data.domain)), self.price
+        if self.most_bins is not None:
+            price = price.part(1 - ALONE)
+            self._columns_alone(results)
+        cliques, tables = self.cliques, self.data.tables(results.domain, self.cliques)
+        power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
+        parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
+        for part in sorted({*parts}):
+            alike = [place for place, size in enumerate(parts) if size == part]
+            named, counts = [cliques[place] for place in alike], [tables[place] for place in alike]
+            share = price.part(part * len(alike) / sum(parts))
+            for measurement in results.ask(named, counts, share, self.relation):
+                _add(results.tables, measurement)
         return results
 
-    def __post_init__(self) -> None:
-        """Refuse models that are too large, before anything confidential is looked at."""
-        sizes = {name: most_cells(domain, self.most_bins) for name, domain in self.domain.items()}
-        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
-        for column, names in self.order.items():
-            effects = sizes[column] * (1 + sum(sizes[name] for name in names))
-            if effects > MOST_EFFECTS:
-                raise InvalidInput(
-                    f"cells of {column!r} times those of its predictors must be at most "
-                    f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
-                    "predictors=, which also means less noise"
-                )
-
-    def columns_alone(self, data: CountedFrame | CountedSource) -> Measured:
+    def _columns_alone(self, results: Measured) -> None:
         """Every column alone, and what that says of it: smooth shares, merged bins."""
-        cliques, queries = [(name, NO_PREDICTOR) for name in self.order], self._blocks()
-        of_column = dict(zip(self.order, data.tables(self.domain, cliques), strict=True))
-        wide = [np.asarray(query @ of_column[name], np.int64) for name, query in queries.items()]
-        cliques += [(name, NO_PREDICTOR) for name in queries]
-        tables, price = [*of_column.values(), *wide], self.price.part(ALONE)
-        answer, noisy = with_noise(cliques, tables, price, self.relation)
-        measurements = {name: [one] for name, one in zip(self.order, noisy, strict=False)}
-        for (name, query), sums in zip(queries.items(), noisy[len(self.order) :], strict=True):
-            measurements[name].append(replace(sums, query=query))
-        results = Measured(domain=dict(self.domain), tables={}, answers=[answer])
-        reference = None if self.reference is None else self.reference.records(self.domain)
-        for name, of_name in measurements.items():
-            if reference is not None:
-                clique = (name, NO_PREDICTOR)
-                of_name.append(of_reference(clique, reference.table(clique), data.n))
-            results.tables[name] = {NO_PREDICTOR: self._alone(name, of_name, results, data.n)}
-        return results
+        queries, n = self._blocks(), len(self.order)
+        cliques = [(name, NO_PREDICTOR) for name in (*self.order, *queries)]
+        tables = self.data.tables(self.data.domain, cliques[:n])
+        bins = dict(zip(self.order, tables, strict=True))
+        tables += [np.asarray(query @ bins[name], np.int64) for name, query in queries.items()]
+        noisy = results.ask(cliques, tables, self.price.part(ALONE), self.relation)
+        measurements = {name: [one] for name, one in zip(self.order, noisy[:n], strict=True)}
+        for name, sums in zip(queries, noisy[n:], strict=True):
+            measurements[name].append(replace(sums, query=queries[name]))
+        for clique, of_name in zip(cliques, measurements.values(), strict=False):
+            if self.reference is not None:
+                of_name.append(of_reference(clique, self.reference.table(clique), self.data.n))
+            results.tables[clique] = self._alone(clique[0], of_name, results)
 
     def _alone(
-        self, name: str, measurements: Sequence[Measurement], results: Measured, n: int
+        self, name: str, measurements: Sequence[Measurement], results: Measured
     ) -> Measurement:
         """A column's counts in merged bins, from all measurements of it."""
-        domain = self.domain[name]
+        domain, n = self.data.domain[name], self.data.n
         if domain.n_bins < FEWEST_BINS:
             return functools.reduce(Measurement.combined, measurements)
         alone = smooth(measurements, domain, n, informed=not self.for_intervals)
@@ -264,69 +192,96 @@ class Measuring:
         root of the number of tables, no reference tells of tails, and one set is drawn."""
         if self.price.rho is None or self.for_intervals or self.reference is not None:
             return {}
-        smoothed = (name for name in self.order if self.domain[name].n_bins >= FEWEST_BINS)
-        queries = {name: blocks(self.domain[name]) for name in smoothed}
+        domains = {name: self.data.domain[name] for name in self.order}
+        queries = {name: blocks(own) for name, own in domains.items() if own.n_bins >= FEWEST_BINS}
         return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
     # --- Models ----------------------------------------------------------------------------------
 
-    def models(self, results: Measured, n: int, random: Streams) -> dict[str, LogLinear]:
+    def models(self, results: Measured, random: Streams) -> dict[str, LogLinear]:
         """The models of what came out, and of what a reference tells."""
-        records = Records(domain=results.domain, public=self.public, n=n)
-        reference = None if self.reference is None else self.reference.records(results.domain)
-        columns = [self._of_column(column, results, n, reference) for column in self.order]
+        records = Records(domain=results.domain, public=self.data.public, n=self.data.n)
+        reference = None if self.reference is None else self.reference.merged(results.domain)
+        columns = [self._of_column(column, results, reference) for column in self.order]
         return fitted_chain(columns, records, random)
 
     def _of_column(
-        self, column: str, results: Measured, n: int, reference: Records | None
+        self, column: str, results: Measured, reference: Records | None
     ) -> list[Measurement]:
         """All that was measured of a column, with what its reference tells of pairs, too."""
-        tables = dict(results.tables[column])
-        for name, others in results.tables.items():
-            if column in others and name != column and NO_PREDICTOR in tables:
-                _add(tables, NO_PREDICTOR, others[column].margin())
+        alone = (column, NO_PREDICTOR)
+        tables = {clique: one for clique, one in results.tables.items() if clique[0] == column}
+        for (_, predictor), one in results.tables.items():
+            if predictor == column and alone in tables:
+                _add(tables, one.margin())
         if reference is not None:
-            for name in self._known_pairs(column, tables, results.domain):
-                alone, other = tables.get(NO_PREDICTOR), self._margin_of(name, results)
-                margins = None
-                if alone is not None and other is not None:
-                    margins = alone.noisy.ravel(), other
-                counts = reference.table((column, name))
-                _add(tables, name, of_reference((column, name), counts, n, margins))
-        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *tables])
-        return [tables[name] for name in names if name in tables]
+            for name in self._known_pairs(column, [*tables], results.domain):
+                clique, margins = (column, name), None
+                if alone in tables and (other := self._margin_of(name, results)) is not None:
+                    margins = tables[alone].noisy.ravel(), other
+                known = of_reference(clique, reference.table(clique), self.data.n, margins)
+                _add(tables, known)
+        names = dict.fromkeys([NO_PREDICTOR, *self.order[column], *(name for _, name in tables)])
+        return [tables[column, name] for name in names if (column, name) in tables]
 
     def _margin_of(self, predictor: str, results: Measured) -> FloatArray | None:
         """Records in each cell of a predictor, as far as they are known."""
-        if predictor in self.public:
-            public = self.public[predictor]
+        if public := self.data.public.get(predictor):
             return np.bincount(public.cells, minlength=public.positions.size).astype(np.float64)
-        alone = results.tables.get(predictor, {}).get(NO_PREDICTOR)
+        alone = results.tables.get((predictor, NO_PREDICTOR))
         return None if alone is None else alone.noisy.ravel()
 
     def _known_pairs(
-        self, column: str, tables: Mapping[str, Measurement], domain: Mapping[str, ColumnDomain]
+        self, column: str, tables: Sequence[Clique], domain: Mapping[str, ColumnDomain]
     ) -> list[str]:
         """Predictors that a reference tells of: measured ones, then others, the nearest first, as
         long as the model stays small."""
-        names = list(self.order)
+        names, public = list(self.order), self.data.public
         sizes = {NO_PREDICTOR: 1} | {name: cut.n_cells for name, cut in domain.items()}
-        sizes |= {name: predictor.positions.size for name, predictor in self.public.items()}
-        known = [name for name in tables if name != NO_PREDICTOR or self.most_bins is None]
+        sizes |= {name: predictor.positions.size for name, predictor in public.items()}
+        counted = [name for _, name in tables]
+        known = [name for name in counted if name != NO_PREDICTOR or self.most_bins is None]
         left = _MOST_OF_REFERENCE * min(1.0, _MANY / len(names)) ** 1.5 / sizes[column]
-        left -= sum(sizes[name] for name in tables)
-        for name in (*reversed(names[: names.index(column)]), *self.public):
-            if name not in tables and sizes[name] <= left:
+        left -= sum(sizes[name] for name in counted)
+        for name in (*reversed(names[: names.index(column)]), *public):
+            if name not in counted and sizes[name] <= left:
                 left -= sizes[name]
                 known.append(name)
         return known
 
 
-def _add(tables: dict[str, Measurement], name: str, more: Measurement) -> None:
+def _add(tables: dict[Clique, Measurement], more: Measurement) -> None:
     """Both measurements of one table, if there is one."""
-    tables[name] = tables[name].combined(more) if name in tables else more
+    own = tables.get(more.clique)
+    tables[more.clique] = more if own is None else own.combined(more)
+
+
+def check_sizes(
+    domain: Mapping[str, ColumnDomain],
+    order: Mapping[str, Sequence[str]],
+    public: Mapping[str, Predictor],
+    most_bins: int | None,
+) -> None:
+    """Refuse models that are too large, before anything confidential is looked at."""
+    sizes = {name: most_cells(own, most_bins) for name, own in domain.items()}
+    sizes |= {name: predictor.positions.size for name, predictor in public.items()}
+    for column, effects in n_effects(sizes, order).items():
+        if effects > MOST_EFFECTS:
+            raise InvalidInput(
+                f"cells of {column!r} times those of its predictors must be at most "
+                f"{MOST_EFFECTS}: found {effects}; merge levels, take fewer bins, or give "
+                "predictors=, which also means less noise"
+            )
 
 
 def most_cells(domain: ColumnDomain, most_bins: int | None) -> int:
     """Cells of a column in tables with predictors, at most."""
     return domain.n_cells - max(0, domain.n_bins - (most_bins or domain.n_bins))
+
+
+def n_effects(cells: Mapping[str, int], order: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Effects of the model of each column: its cells times those of what it is measured with."""
+    return {
+        name: cells[name] * (1 + sum(cells[predictor] for predictor in reads))
+        for name, reads in order.items()
+    }

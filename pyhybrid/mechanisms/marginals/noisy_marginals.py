@@ -30,15 +30,15 @@ from pyhybrid.core.randomness import Streams, streams
 from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import FitProgress, check_rows_per_unit
 from pyhybrid.mechanisms.accounting import SAY_SO, check_delta_of
-from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain
+from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor, read_domain, starts_of
 from pyhybrid.mechanisms.marginals.measure import (
     ALONE,
-    CountedFrame,
     CountedSource,
     Measuring,
+    check_sizes,
     most_cells,
+    n_effects,
 )
-from pyhybrid.mechanisms.marginals.one_way import starts_of
 from pyhybrid.mechanisms.marginals.sample import (
     Records,
     following_others,
@@ -223,18 +223,12 @@ class NoisyMarginals(NoiseMechanism):
         if self.reference is not None:
             cells = max(cells, len(self.reference) / _CELL)
         least, most = _AUTO_BINS
-        bins = int(np.clip(round(math.sqrt(cells)), least, most))
-        while bins > least and self._effects(bins) > _AUTO_EFFECTS:
-            bins -= 1
-        return bins
-
-    def _effects(self, most_bins: int) -> int:
-        """Of the largest model of a column."""
-        cells = {name: most_cells(domain, most_bins) for name, domain in self.domain.items()}
-        return max(
-            cells[name] * (1 + sum(cells.get(predictor, _CELLS_OF_PUBLIC) for predictor in reads))
-            for name, reads in self.order.items()
-        )
+        for bins in range(int(np.clip(round(math.sqrt(cells)), least, most)), least, -1):
+            sizes = dict.fromkeys(self.given, _CELLS_OF_PUBLIC)
+            sizes |= {name: most_cells(domain, bins) for name, domain in self.domain.items()}
+            if max(n_effects(sizes, self.order).values()) <= _AUTO_EFFECTS:
+                return bins
+        return least
 
     def _resolvable_cells(self, n: int) -> float:
         """Cells of a table of two columns that the noise leaves apart."""
@@ -284,8 +278,7 @@ class NoisyMarginals(NoiseMechanism):
         check_delta_of(self.delta or 0, len(df))
         check_rows_per_unit(df, self.unit, self.rows_per_unit, self.synthesizes)
         random = streams()
-        measuring, data = self._counted(df, m)
-        estimate, tables = self._estimated(measuring, data, df, m, random), []
+        estimate, tables = self._estimated(self._counted(df, m), df, m, random), []
         for place in range(1, m + 1):
             tables.append(joined(df, estimate.rows(df, place, random).set_axis(df.index)))
             if progress is not None:
@@ -293,33 +286,28 @@ class NoisyMarginals(NoiseMechanism):
         return Made(record=estimate.record, tables=tables)
 
     def _estimated(
-        self,
-        measuring: Measuring,
-        data: CountedFrame | CountedSource,
-        public: pd.DataFrame,
-        m: int,
-        random: Streams,
+        self, measuring: Measuring, public: pd.DataFrame, m: int, random: Streams
     ) -> EstimatedTable:
         """The model that m sets are drawn from. Measuring is the only step that looks at
         confidential values."""
         rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
-            results = measuring.all_tables(data)
-            models = measuring.models(results, data.n, random)
+            results = measuring.all_tables()
+            models = measuring.models(results, random)
             effects = {
                 name: model.sample(m, random.generator(f"effects/{name}"))
                 if drawn
-                else [model.mode] * m
+                else [model.mode]
                 for name, model in models.items()
             }
             shares = {
-                name: alone.sample(m, rng) if drawn else [alone.shares] * m
+                name: alone.sample(m, rng) if drawn else [alone.shares]
                 for name, alone in results.alone.items()
             }
         return EstimatedTable(
             mechanism=self,
             record=self._record_of(public, noise_of(results.answers), random, m),
-            public=measuring.public,
+            public=measuring.data.public,
             domain=results.domain,
             predictors={name: model.predictors for name, model in models.items()},
             effects=effects,
@@ -330,16 +318,8 @@ class NoisyMarginals(NoiseMechanism):
         self, public: pd.DataFrame, noise: str, random: Streams, m: int
     ) -> ReleaseRecord:
         """The record of m sets."""
-        return self._record(
-            public,
-            self._charge(m),
-            random,
-            settings=self.describe(),
-            synthesized=self.synthesizes,
-            predictors=tuple(self.given),
-            noise=noise,
-            counts="tables",
-        )
+        told = {"noise": noise, "counts": "tables"}
+        return self._record(public, self._charge(m), random, tuple(self.given), **told)
 
     def _charge(self, m: int) -> PrivacyCharge:
         """Of all that was measured, however many sets are drawn."""
@@ -364,35 +344,36 @@ class NoisyMarginals(NoiseMechanism):
             },
         )
 
-    def _counted(self, df: pd.DataFrame, m: int = 1) -> tuple[Measuring, CountedFrame]:
-        """What is counted of a data frame for m sets, and its records."""
-        fine = {name: self.domain[name] for name in self.synthesizes}
-        counted = None
+    def _counted(self, df: pd.DataFrame, m: int = 1) -> Measuring:
+        """What is counted of a data frame for m sets."""
+        fine, counted = {name: self.domain[name] for name in self.synthesizes}, None
         if self.reference is not None:
             try:
                 check_columns(self.reference, (*self.synthesizes, *self.given))
-                counted = CountedFrame.of(self.reference, fine, {})
+                counted = Records.of(self.reference, fine, {})
             except InvalidInput as error:
                 raise InvalidInput(f"reference: {error}") from None
         public, of_reference = public_predictors(df, self.reference, self.domain, self.given)
+        check_sizes(fine, self.order, public, self.bins_of(len(df)))
         reference = counted and replace(counted, public=of_reference)
-        measuring = self._measuring(len(df), m, public=public, reference=reference)
-        return measuring, CountedFrame.of(df, fine, public)
+        return self._measuring(Records.of(df, fine, public), m, reference)
 
-    def _measuring(self, n: int, m: int, **beside: Any) -> Measuring:
+    def _measuring(
+        self, data: Records | CountedSource, m: int, reference: Records | None = None
+    ) -> Measuring:
         return Measuring(
-            domain={name: self.domain[name] for name in self.synthesizes},
+            data=data,
             order=self.order,
-            most_bins=self.bins_of(n),
+            most_bins=self.bins_of(data.n),
             price=self._price,
             relation=self.relation,
+            reference=reference,
             for_intervals=m > 1,
-            **beside,
         )
 
     # --- Tables that stay where they are ---------------------------------------------------------
 
-    def estimate(self, source: Source, n_synthetic: int) -> EstimatedTable:
+    def estimate(self, source: Source, m: int) -> EstimatedTable:
         """The model of a source, from which rows are drawn part by part."""
         for name in ("unit", "reference", "given"):
             value = getattr(self, name)
@@ -404,9 +385,9 @@ class NoisyMarginals(NoiseMechanism):
         source.check_columns(self.synthesizes)
         n = source.count()
         check_delta_of(self.delta or 0, n)
-        measuring = self._measuring(n, n_synthetic, public={})
-        data = CountedSource(fine=measuring.domain, source=source, n=n)
-        return self._estimated(measuring, data, _NO_COLUMNS, n_synthetic, streams())
+        check_sizes(self.domain, self.order, {}, self.bins_of(n))
+        measuring = self._measuring(CountedSource(domain=self.domain, source=source, n=n), m)
+        return self._estimated(measuring, _NO_COLUMNS, m, streams())
 
     def estimate_of(self, state: Mapping[str, Any], source: Source) -> EstimatedTable:
         """Inverse of `EstimatedTable.state`."""

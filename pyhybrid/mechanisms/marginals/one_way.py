@@ -33,7 +33,7 @@ import numpy as np
 from scipy import linalg
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray
+from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, starts_of
 from pyhybrid.mechanisms.marginals.log_linear import Likelihood, Measurement
 
 FEWEST_BINS = 3
@@ -44,6 +44,7 @@ _SD_OF_LEVEL = 10.0  # of a log count
 _SD_OF_LINE = 1.0  # of what second differences leave free, about the t density
 _SPREAD = 1.7  # of the density about it, in units
 _TAIL = (2.0, 1.5)  # (df + 1) / 2 of a t density, of even bins and of wider ones far out
+_SEEN = 3.5  # deviations of noise above which records far out are there
 _FEWEST = 0.25  # records of a merged bin, in parts of what it would have if all had the same
 
 
@@ -79,20 +80,8 @@ def _softmax(log_counts: FloatArray) -> FloatArray:
     return np.asarray(counts / counts.sum())
 
 
-def starts_of(domain: ColumnDomain, few: ColumnDomain) -> IntArray:
-    """The first cell of `domain` in each cell of `few`, and the number of cells, (K_few + 1,)."""
-    first = len(domain.levels)
-    inner = first + np.searchsorted(domain.bins, few.bins[:-1])
-    missing = [domain.n_cells - 1] if domain.missing else []
-    return np.array([*range(first), *inner, *missing, domain.n_cells], dtype=np.int64)
-
-
 def smooth(
-    measurements: Sequence[Measurement],
-    domain: ColumnDomain,
-    n: int,
-    *,
-    informed: bool = True,
+    measurements: Sequence[Measurement], domain: ColumnDomain, n: int, *, informed: bool = True
 ) -> OneWay:
     """The posterior of a column's log counts, n records in all.
 
@@ -107,7 +96,7 @@ def smooth(
     prior = _Prior(domain, noisy, informed=informed)
     counts = _Counts(noisy=noisy, error=error, n=n, prior=prior)
     start = prior.design.T @ _first_guess(measurements, counts)
-    at, _, root, _ = counts.mode(prior, start, np.array(_START), iterations=_STEPS, close=_CLOSE)
+    at, _, root, _ = counts.mode(start, np.array(_START), iterations=_STEPS, close=_CLOSE)
     spread = linalg.solve_triangular(root, whole, lower=True).T
     return OneWay(mode=prior.offset + prior.design @ at, root=np.asarray(prior.design @ spread))
 
@@ -121,7 +110,7 @@ def _first_guess(measurements: Sequence[Measurement], cells: _Counts) -> FloatAr
     query = np.eye(cells.noisy.size) if widest.query is None else widest.query
     mu, counts = query @ (cells.n * _softmax(cells.prior.offset)), query @ cells.noisy
     noise = np.sqrt(np.sum((query @ cells.error) * query, axis=1))
-    seen = counts > noise * math.sqrt(2 * math.log(mu.size))
+    seen = counts > _SEEN * noise
     return np.asarray(query.T @ np.log(np.where(seen, counts, mu) / mu))
 
 

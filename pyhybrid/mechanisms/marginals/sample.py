@@ -17,15 +17,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pandas as pd
 from scipy import linalg, sparse, special
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.randomness import Streams
-from pyhybrid.mechanisms.marginals.domain import NO_PREDICTOR, ColumnDomain, IntArray, Predictor
+from pyhybrid.mechanisms.marginals.domain import (
+    NO_PREDICTOR,
+    ColumnDomain,
+    IntArray,
+    Predictor,
+    starts_of,
+)
 from pyhybrid.mechanisms.marginals.log_linear import (
     Clique,
     LogLinear,
@@ -40,8 +47,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
 from pyhybrid.primitives.tables import cross_table
 
 _SIMULATED, _MOST_SIMULATED = 20_000, 200_000  # rows that tables of later columns are held against
-_LARGEST_BLOCK = 2**22  # probabilities
-_RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those before them
+_RAKINGS = 3  # sweeps
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
@@ -52,13 +58,29 @@ _LEAST_LEFT = 0.05  # of the variance of a column, beside other columns
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Records:
-    """Cells of n records, confidential or simulated, `places` (n,) by column, beside their public
-    predictors."""
+    """Cells of n records by column, `places` (n,), beside their public predictors. Confidential if
+    the records are; simulated ones get their cells column by column."""
 
     domain: Mapping[str, ColumnDomain]
     public: Mapping[str, Predictor]
     n: int
     places: Mapping[str, IntArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, df: pd.DataFrame, domain: Mapping[str, ColumnDomain], public: Mapping[str, Predictor]
+    ) -> Records:
+        """Of a data frame; raises InvalidInput for a value outside of its domain."""
+        places = {name: own.places(df[name]) for name, own in domain.items()}
+        return cls(domain=domain, public=public, n=len(df), places=places)
+
+    def merged(self, domain: Mapping[str, ColumnDomain]) -> Records:
+        """The records in merged cells: what a value is counted in does not hang on noise."""
+        places = {
+            name: np.searchsorted(starts_of(self.domain[name], domain[name]), cells, "right") - 1
+            for name, cells in self.places.items()
+        }
+        return replace(self, domain=domain, places=places)
 
     def predictor(self, name: str) -> Predictor:
         """A public predictor, a column with cells, or none."""
@@ -74,6 +96,12 @@ class Records:
         column, predictor = clique[0], self.predictor(clique[1])
         shape = self.domain[column].n_cells, predictor.positions.size
         return cross_table([self.places[column], predictor.cells], shape)
+
+    def tables(
+        self, domain: Mapping[str, ColumnDomain], cliques: Sequence[Clique]
+    ) -> list[IntArray]:
+        """Counts of cliques in merged cells. Confidential."""
+        return [*map(self.merged(domain).table, cliques)]
 
 
 def fitted_chain(
@@ -145,61 +173,44 @@ def drawn_alone(
     effects: FloatArray, predictors: Sequence[Predictor], rng: np.random.Generator
 ) -> IntArray:
     """A cell for each record (n,), each on its own, by intercepts and effects (K, 1 + L)."""
-    at = rng.random(predictors[0].cells.size)
-    places = np.empty(at.size, dtype=np.int64)
-    for first in range(0, at.size, _IN_CACHE):
+    n = predictors[0].cells.size
+    places = np.empty(n, dtype=np.int64)
+    for first in range(0, n, _IN_CACHE):
         records = slice(first, first + _IN_CACHE)
         chances = effects[:, 0] + summed_effects(effects[:, 1:], predictors, records)
         chances -= chances.max(axis=1, keepdims=True)
-        below = np.exp(chances, out=chances).cumsum(axis=1)
-        places[records] = (below <= at[records, None] * below[:, -1:]).sum(axis=1)
-    return np.minimum(places, len(effects) - 1)
+        places[records] = drawn(np.exp(chances, out=chances), rng)
+    return places
 
 
-def drawn(p: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """The same from probabilities `p` (R, K) by distinct row, as blocks of even records have them;
-    `rows` (n,) is the row of each record."""
-    n_cells = p.shape[1]
-    ends = p.cumsum(axis=1)
-    ends /= ends[:, -1:]
-    ends += np.arange(p.shape[0])[:, None]  # all rows one after the other
-    places = np.searchsorted(ends.ravel(), rows + rng.random(rows.size)) - rows * n_cells
-    return np.asarray(np.clip(places, 0, n_cells - 1), dtype=np.int64)
+def drawn(chances: FloatArray, rng: np.random.Generator) -> IntArray:
+    """A cell for each record (n,), in the proportions of its `chances` (n, K)."""
+    below = chances.cumsum(axis=1)
+    at = rng.random(len(below))[:, None] * below[:, -1:]
+    return np.asarray(np.minimum((below <= at).sum(axis=1), below.shape[1] - 1))
 
 
 def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
     """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
-    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11). Half of the
-    records, or all but the last `_MOST_RAKED`, come as `p` says; the others make up for them."""
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11)."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
-    as_they_come = max(order.size // 2, order.size - _MOST_RAKED)
-    n_drawn, ends = 0, np.concatenate([[0], np.cumsum(widths)])
     cells = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
-    for records in _quarters(order, _LARGEST_BLOCK // n_cells):
+    while order.size:
+        records, order = np.split(order, [-(-order.size // 4)])
         distinct, place, times = np.unique(
             rows.of_record[records], return_inverse=True, return_counts=True
         )
         shares, chances = rows.cells[distinct], p[distinct]
         expected = shares.T @ (times[:, None] * chances)
-        n_drawn += records.size
-        if n_drawn > as_they_come:
+        if due.any():
             wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
-            chances = _raked(chances, times, shares, wanted, ends)
-        cells[records] = drawn(chances, place, rng)
-        came = np.bincount(place * n_cells + cells[records], minlength=distinct.size * n_cells)
-        due += expected - shares.T @ came.reshape(distinct.size, n_cells)
+            chances = _raked(chances, times, shares, wanted, np.cumsum([0, *widths]))
+        cells[records] = drawn(chances[place], rng)
+        due += expected - shares.T @ cross_table([place, cells[records]], (distinct.size, n_cells))
     return cells
-
-
-def _quarters(order: IntArray, most: int) -> Iterator[IntArray]:
-    """A quarter of the records, a quarter of those left, ..., one, one; at most so many."""
-    while order.size:
-        size = min(max(most, 1), -(-order.size // 4))
-        yield order[:size]
-        order = order[size:]
 
 
 def _raked(

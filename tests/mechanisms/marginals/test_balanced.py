@@ -8,7 +8,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.mechanisms import ColumnDomain
-from pyhybrid.mechanisms.marginals import sample as module
 from pyhybrid.mechanisms.marginals.domain import Predictor
 from pyhybrid.mechanisms.marginals.log_linear import Rows, probabilities
 from pyhybrid.mechanisms.marginals.sample import balanced, drawn, drawn_alone, spread
@@ -43,15 +42,14 @@ def test_tables_are_the_models_where_independent_draws_have_noise(seed: int) -> 
     rng = np.random.default_rng(seed)
     p, rows, widths = _model(3000, rng)
     even = np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean())
-    alone = np.sqrt((_off(drawn(p, rows.of_record, rng), p, rows) ** 2).mean())
+    alone = np.sqrt((_off(drawn(p[rows.of_record], rng), p, rows) ** 2).mean())
     assert even < 2
     assert alone > 4 * even
 
 
-def test_what_is_left_does_not_grow_with_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LARGEST_BLOCK", 2**16)
+def test_what_is_left_does_not_grow_with_the_records() -> None:
     rng = np.random.default_rng(5)
-    p, rows, widths = _model(200_000, rng)  # many blocks of the largest size
+    p, rows, widths = _model(200_000, rng)
     assert np.sqrt((_off(balanced(p, rows, widths, rng), p, rows) ** 2).mean()) < 2
 
 
@@ -127,7 +125,7 @@ def test_numbers_within_bins_keep_slopes(seed: int, m: int) -> None:
     own = ph.NoisyMarginals(domain=domain, epsilon=1e4, most_bins=4, **told)
     one = own.release(df[2000:], n_synthetic=m).synthetic[0]
     assert abs(one.corr() - df.corr()).max().max() < 0.1  # .13 to .17 if drawn at random there
-    assert abs(one.mean() - df[2000:].mean()).max() < 1
+    assert abs(one.mean() - df[2000:].mean()).max() < 2  # 5 times .4, of 12 sets
 
 
 def test_records_drawn_alone_are_those_of_the_probabilities_of_their_rows() -> None:
@@ -140,7 +138,7 @@ def test_records_drawn_alone_are_those_of_the_probabilities_of_their_rows() -> N
     effects = rng.normal(size=(5, 1 + sum(sizes)))
     rows = Rows.of(predictors)
     p = probabilities(effects, rows.cells)
-    of_rows = drawn(p, rows.of_record, np.random.default_rng(1))
+    of_rows = drawn(p[rows.of_record], np.random.default_rng(1))
     alone = drawn_alone(effects, predictors, np.random.default_rng(1))
     np.testing.assert_array_equal(alone, of_rows)
     other = drawn_alone(np.roll(effects, 1, axis=0), predictors, np.random.default_rng(1))

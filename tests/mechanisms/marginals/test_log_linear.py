@@ -7,13 +7,7 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.mechanisms.marginals.log_linear import (
-    LogLinear,
-    Prior,
-    Rows,
-    Tables,
-    probabilities,
-)
+from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])

@@ -9,7 +9,7 @@ import pytest
 from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, Predictor
 from pyhybrid.mechanisms.marginals.log_linear import Measurement
-from pyhybrid.mechanisms.marginals.measure import CountedFrame, Measuring, of_reference
+from pyhybrid.mechanisms.marginals.measure import Measuring, of_reference
 from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
 from pyhybrid.mechanisms.marginals.sample import Records, simulated
@@ -30,24 +30,22 @@ ORDER = {"sex": ("age",), "income": ("age", "sex")}
 TRUE = np.bincount(DOMAIN["income"].places(TABLE["income"]), minlength=41)
 
 
-def counted(table: pd.DataFrame) -> CountedFrame:
-    public = {"age": Predictor.of_public(table["age"])} if "age" in table else {}
-    return CountedFrame.of(table, DOMAIN, public)
+PUBLIC = {"age": Predictor.of_public(TABLE["age"])}
 
 
 def measuring(**changes: Any) -> Measuring:
     own: dict[str, Any] = {
-        "domain": DOMAIN, "order": ORDER, "public": {"age": Predictor.of_public(TABLE["age"])},
+        "data": Records.of(TABLE, DOMAIN, PUBLIC), "order": ORDER,
         "most_bins": 6, "price": Price.of(1e6), "relation": "replace",
     }  # fmt: skip
     return Measuring(**{**own, **changes})
 
 
 def drawn(own: Measuring, found: Any, *, even: bool = False) -> Records:
-    models = own.models(found, N, streams(1))
+    models = own.models(found, streams(1))
     predictors = {name: model.predictors for name, model in models.items()}
     modes = {name: model.mode for name, model in models.items()}
-    records = Records(domain=found.domain, public=own.public, n=N)
+    records = Records(domain=found.domain, public=PUBLIC, n=N)
     return simulated(predictors, records, modes, streams(2), "", even=even)
 
 
@@ -60,7 +58,7 @@ def test_both_steps_cost_no_more_than_the_price(
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
     require_opendp()
     price = Price.of(epsilon, delta)
-    found = measuring(price=price).all_tables(counted(TABLE))
+    found = measuring(price=price).all_tables()
     first, *others = found.answers
     power, whole = (1, price.epsilon) if price.rho is None else (2, price.rho)
     spent = [(each.sensitivity / each.scale) ** power / power for each in found.answers]
@@ -76,16 +74,17 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     require_opendp()
     for bins in (None, 40, 60):
         own = measuring(most_bins=bins)
-        found = own.all_tables(counted(TABLE))
+        found = own.all_tables()
         assert sum(len(own.tables()) for own in found.answers) == (3 if bins is None else 5)
         assert found.domain == DOMAIN
-        income = found.tables["income"]["sex"].noisy
+        income = found.tables["income", "sex"].noisy
         np.testing.assert_allclose(income.sum(axis=1), TRUE, atol=0.5)  # epsilon 1e6
-    free = measuring(order={"sex": (), "income": ("sex",)})
     men, wide = TABLE["age"] < 30, np.full((2, 1), 1e5)
-    found = free.all_tables(counted(TABLE.assign(sex=np.where(men, "m", "f"))))
+    other = Records.of(TABLE.assign(sex=np.where(men, "m", "f")), DOMAIN, PUBLIC)
+    free = measuring(data=other, order={"sex": (), "income": ("sex",)})
+    found = free.all_tables()
     nothing = Measurement(noisy=np.zeros((2, 1)), clique=("sex", ""), stddev=wide)
-    found.tables["sex"] = {"": nothing}
+    found.tables["sex", ""] = nothing
     made = drawn(free, found, even=True)
     assert abs(made.places["sex"].sum() - men.sum()) <= 4, "the table of incomes tells of it"
 
@@ -95,12 +94,11 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
     require_opendp()
     own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
     domain = {**DOMAIN, "income": own}
-    data = CountedFrame.of(TABLE, domain, counted(TABLE).public)
-    found = measuring(domain=domain, most_bins=12).all_tables(data)
+    found = measuring(data=Records.of(TABLE, domain, PUBLIC), most_bins=12).all_tables()
     few = found.domain["income"]
     assert all(edge % 1 == 0 for edge in few.bins)
     true = np.histogram(TABLE["income"], few.bins)[0]
-    held = found.tables["income"]["sex"].noisy.sum(axis=1)[:-1]
+    held = found.tables["income", "sex"].noisy.sum(axis=1)[:-1]
     np.testing.assert_allclose(held, true, atol=0.5)  # epsilon 1e6
     anew = np.bincount(few.places(TABLE["income"]), minlength=few.n_cells)[:-1]
     assert np.abs(anew - true).max() > 0.5
@@ -112,20 +110,20 @@ def test_the_reference_counts_beside_the_noise() -> None:
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     public, of_other = public_predictors(TABLE, other, DOMAIN, ["age"])
     assert public["age"].positions.size == of_other["age"].positions.size
-    known = CountedFrame.of(other, DOMAIN, of_other)
+    known = Records.of(other, DOMAIN, of_other)
     off, true = [], TRUE / N
     free = measuring(reference=known, order={**ORDER, "sex": ()})
-    models = free.models(free.all_tables(counted(TABLE)), N, streams(1))
+    models = free.models(free.all_tables(), streams(1))
     assert models["sex"].predictors == ("", "age"), "by it alone"
     for reference in (known, None):
         own = measuring(price=Price.of(0.01), reference=reference)
-        modes = [own.all_tables(counted(TABLE)).alone["income"].shares for _ in range(4)]
+        modes = [own.all_tables().alone["income"].shares for _ in range(4)]
         off.append(float(np.mean([np.abs(mode - true).sum() / 2 for mode in modes])))
     assert off[0] < 0.25 < off[1]
     wrong = other.assign(income=0.0, sex="f")  # says nothing where hardly any noise is
-    for reference in (CountedFrame.of(wrong, DOMAIN, of_other), None):
+    for reference in (Records.of(wrong, DOMAIN, of_other), None):
         own = measuring(reference=reference)
-        found = own.all_tables(counted(TABLE))
+        found = own.all_tables()
         assert np.abs(found.alone["income"].shares - true).max() < 0.03
         made = drawn(own, found)
         assert abs(made.places["sex"].mean() - (TABLE["sex"] == "m").mean()) < 5 * 0.5 / np.sqrt(N)

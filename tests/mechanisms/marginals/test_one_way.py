@@ -8,12 +8,7 @@ from scipy import stats
 
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.mechanisms.marginals.log_linear import Measurement
-from pyhybrid.mechanisms.marginals.one_way import (
-    OneWay,
-    blocks,
-    merged_domain,
-    smooth,
-)
+from pyhybrid.mechanisms.marginals.one_way import OneWay, blocks, merged_domain, smooth
 
 GRID = tuple(np.concatenate([[0.0], 100 * np.expm1(np.arange(0.1, 5.0, 0.1))]).tolist())
 AMOUNTS = ColumnDomain(levels=(0,), bins=GRID, missing=True)
