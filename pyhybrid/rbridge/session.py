@@ -122,7 +122,7 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
     if "R" not in versions:
         remedy = f"see what `{r} --version` says and install R anew"
         return RStatus(r_home=home, cause=f"R must start: {r} fails", remedy=remedy)
-    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or _version("rpy2"))
+    cause, remedy = _why_not(versions, version_of("rpy2-rinterface") or version_of("rpy2"))
     return RStatus(
         r_home=home,
         r_version=versions["R"],
@@ -171,7 +171,8 @@ def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
     return "", ""
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """Version of a distribution of this Python; empty where there is none."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

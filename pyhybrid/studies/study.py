@@ -10,7 +10,7 @@ import csv
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -324,14 +324,8 @@ def is_nearer(
 
 def sampler_of(options: Mapping[str, Any]) -> SamplerSettings:
     """Chains, on one core unless told."""
-    return SamplerSettings(
-        chains=options.get("chains", 4),
-        warmup=options.get("warmup", 1000),
-        draws=options.get("draws", 1000),
-        max_draws=options.get("max_draws"),
-        adapt_delta=options.get("adapt_delta"),
-        parallel_chains=options.get("parallel_chains", 1),
-    )
+    own = {of.name: options[of.name] for of in fields(SamplerSettings) if of.name in options}
+    return SamplerSettings(**{"parallel_chains": 1, **own})
 
 
 def session_over(

@@ -105,7 +105,7 @@ def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
 
 def test_validation_marks_what_disagrees() -> None:
     rows = tuple(
-        Row(part="array functions", quantity=name, python=1.0, r=r, difference=abs(r - 1),
+        Row(part="same draws", quantity=name, python=1.0, r=r, difference=abs(r - 1),
             tolerance=1e-9)
         for name, r in (("gaussian_mu", 1.0), ("count_weights", 2.0))
     )  # fmt: skip
