@@ -1,9 +1,10 @@
 """Cases of ranges, the Gaussian curve, deviations and re-centered censoring."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 
-from tests.golden.cases_risk import INF, NAN, draw_matrix, log_lik_inputs
+from tests.golden.cases_risk import INF, NAN, draw_matrix, log_lik_inputs, weighted_cases
 from tests.golden.formulas import Cases, Matrix
 
 
@@ -29,13 +30,7 @@ WEIGHTS_BAD: Cases = [
 def range_cases(rng: random.Random) -> Cases:
     cases: Cases = []
     for name, matrix in log_lik_inputs(rng).items():
-        alpha = [round(rng.random(), 6) for _ in matrix[0]]
-        ends = [float(i % 2) for i in range(len(matrix[0]))]
-        cases += [
-            (name, {"log_lik": matrix}),
-            (f"{name}, weighted", {"log_lik": matrix, "alpha": alpha}),
-            (f"{name}, weights 0 and 1", {"log_lik": matrix, "alpha": ends}),
-        ]
+        cases += weighted_cases(rng, name, matrix)
     for quantile in (0.9, 0.5):
         long = draw_matrix(rng, 41, 4)
         args = {"log_lik": long, "alpha": [1.0, 0.5, 0.0, 0.9], "draw_quantile": quantile}
@@ -66,39 +61,18 @@ MUS = (0.0, 1e-9, 0.001, 0.05, 0.207, 0.251, 1.0, 1.146, 4.0, 15.0)
 DELTAS = (1e-12, 1e-6, 0.01, 0.4)
 
 
-def delta_cases(_: random.Random) -> Cases:
-    epsilons = (0.0, 1e-3, 0.5, 0.87, 5.7, 40.0)
-    pairs = [(mu, epsilon) for mu in MUS for epsilon in epsilons]
-    pairs += [(1e-9, 4e-9), (0.3, 11.0), (60.0, 1500.0), (60.0, 2000.0)]
-    return [
-        *((f"{mu}, {e}", {"mu": mu, "epsilon": e}) for mu, e in pairs),
-        ("negative", {"mu": -1.0, "epsilon": 1.0}, "mu must be >= 0: found -1"),
-        ("epsilon NaN", {"mu": 1.0, "epsilon": NAN}, "epsilon must be a finite number"),
-    ]
+FAR = [(1e-9, 4e-9), (0.3, 11.0), (60.0, 1500.0), (60.0, 2000.0)]
 
 
-def epsilon_cases(_: random.Random) -> Cases:
-    pairs = [(mu, delta) for mu in MUS for delta in DELTAS]
-    return [
-        *((f"{mu}, {d}", {"mu": mu, "delta": d}) for mu, d in pairs),
-        ("delta 0", {"mu": 1.0, "delta": 0}, "delta must lie in (0, 1): found 0"),
-        ("delta 1", {"mu": 1.0, "delta": 1}, "delta must lie in (0, 1): found 1"),
-    ]
-
-
-def mu_of_epsilon_cases(_: random.Random) -> Cases:
-    pairs = [(epsilon, delta) for epsilon in (0.0, 0.1, 1.0, 8.0) for delta in DELTAS]
-    return [
-        *((f"{e}, {d}", {"epsilon": e, "delta": d}) for e, d in pairs),
-        ("negative", {"epsilon": -1.0, "delta": 0.1}, "epsilon must be >= 0: found -1"),
-    ]
+def pairs(one: str, other: str, values: Iterable[tuple[float, float]]) -> Cases:
+    """A case for each pair of values of two arguments."""
+    return [(f"{a}, {b}", {one: a, other: b}) for a, b in values]
 
 
 def epsilon_of_range_cases(_: random.Random) -> Cases:
     cases = [
-        (f"{x!r}, {draws} draws, {relation}, {kind}", {
-                "loss_range": x, "n_draws_released": draws, "relation": relation, "kind": kind,
-            })
+        (f"{x!r}, {draws} draws, {relation}, {kind}",
+            {"loss_range": x, "n_draws_released": draws, "relation": relation, "kind": kind})
         for x in (0.0, 0.15, 0.364, 1 / 3)
         for draws, relation in ((1, "remove"), (3, "replace"))
         for kind in ("asymptotic local", "strict")
@@ -107,15 +81,6 @@ def epsilon_of_range_cases(_: random.Random) -> Cases:
         *cases, ("negative", {"loss_range": -1.0}, "loss_range must be >= 0: found -1"),
         ("infinite", {"loss_range": INF}, "loss_range must be a finite number"),
     ]  # fmt: skip
-
-
-def epsilon_of_rho_cases(_: random.Random) -> Cases:
-    pairs = [(rho, delta) for rho in (0.0, 1e-4, 0.625, 30.0) for delta in DELTAS]
-    return [
-        *((f"{r}, {d}", {"rho": r, "delta": d}) for r, d in pairs),
-        ("negative", {"rho": -1.0, "delta": 0.1}, "rho must be >= 0: found -1"),
-        ("delta 0", {"rho": 1.0, "delta": 0}, "delta must lie in (0, 1): found 0"),
-    ]
 
 
 def center_cases(rng: random.Random) -> Cases:
@@ -164,7 +129,11 @@ GAUSSIAN_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
         ("twenty", {"mus": [0.207] * 20}), ("one", {"mus": [0.3]}),
         ("negative", {"mus": [1.0, -1.0]}, "mus must be >= 0 and not NaN: {record 1} is not"),
     ],
-    "delta_of_mu": delta_cases,
+    "delta_of_mu": [
+        *pairs("mu", "epsilon", [*product(MUS, (0.0, 1e-3, 0.5, 0.87, 5.7, 40.0)), *FAR]),
+        ("negative", {"mu": -1.0, "epsilon": 1.0}, "mu must be >= 0: found -1"),
+        ("epsilon NaN", {"mu": 1.0, "epsilon": NAN}, "epsilon must be a finite number"),
+    ],
     "epsilon_of_censoring": [
         ("remove", {"cap": 0.25}),
         ("replace", {"cap": 0.25, "relation": "replace", "n_draws_released": 2}),
@@ -172,10 +141,22 @@ GAUSSIAN_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
         ("asymmetric", {"cap": [0.1, 0.2]}),
         ("cap negative", {"cap": -1.0}, "cap must be above 0: found -1"),
     ],
-    "epsilon_of_mu": epsilon_cases,
-    "epsilon_of_range": epsilon_of_range_cases, "epsilon_of_rho": epsilon_of_rho_cases,
-    "frozen_excess": excess_cases, "gaussian_mu": mu_cases,
-    "loss_ranges": range_cases, "mu_of_epsilon": mu_of_epsilon_cases,
+    "epsilon_of_mu": [
+        *pairs("mu", "delta", product(MUS, DELTAS)),
+        ("delta 0", {"mu": 1.0, "delta": 0}, "delta must lie in (0, 1): found 0"),
+        ("delta 1", {"mu": 1.0, "delta": 1}, "delta must lie in (0, 1): found 1"),
+    ],
+    "epsilon_of_range": epsilon_of_range_cases,
+    "epsilon_of_rho": [
+        *pairs("rho", "delta", product((0.0, 1e-4, 0.625, 30.0), DELTAS)),
+        ("negative", {"rho": -1.0, "delta": 0.1}, "rho must be >= 0: found -1"),
+        ("delta 0", {"rho": 1.0, "delta": 0}, "delta must lie in (0, 1): found 0"),
+    ],
+    "frozen_excess": excess_cases, "gaussian_mu": mu_cases, "loss_ranges": range_cases,
+    "mu_of_epsilon": [
+        *pairs("epsilon", "delta", product((0.0, 0.1, 1.0, 8.0), DELTAS)),
+        ("negative", {"epsilon": -1.0, "delta": 0.1}, "epsilon must be >= 0: found -1"),
+    ],
     "mu_of_release": [
         ("one draw", {"mu": 0.3}),
         ("twenty draws", {"mu": 0.207, "n_draws_released": 20}),

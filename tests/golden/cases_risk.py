@@ -31,20 +31,26 @@ def log_lik_inputs(rng: random.Random) -> dict[str, Matrix]:
     }  # fmt: skip
 
 
+def weighted_cases(rng: random.Random, name: str, matrix: Matrix) -> Cases:
+    """Without weights, under weights at random, and under weights of 0 and 1."""
+    alpha = [round(rng.random(), 6) for _ in matrix[0]]
+    ends = [float(i % 2) for i in range(len(matrix[0]))]
+    return [
+        (name, {"log_lik": matrix}),
+        (f"{name}, weighted", {"log_lik": matrix, "alpha": alpha}),
+        (f"{name}, weights 0 and 1", {"log_lik": matrix, "alpha": ends}),
+    ]
+
+
 def bounds_cases(rng: random.Random) -> Cases:
     cases: Cases = []
     for name, matrix in log_lik_inputs(rng).items():
-        n = len(matrix[0])
-        cases.append((name, {"log_lik": matrix}))
-        alpha = [round(rng.random(), 6) for _ in range(n)]
-        cases.append((f"{name}, weighted", {"log_lik": matrix, "alpha": alpha}))
-        ends = [float(i % 2) for i in range(n)]
-        cases.append((f"{name}, weights 0 and 1", {"log_lik": matrix, "alpha": ends}))
-        none = [0.0] * n
-        cases.append((f"{name}, weights 0", {"log_lik": matrix, "alpha": none}))
+        weighted = weighted_cases(rng, name, matrix)
+        args = weighted[1][1]
+        none = {"log_lik": matrix, "alpha": [0.0] * len(matrix[0])}
+        cases += [*weighted, (f"{name}, weights 0", none)]
         for q in (0.9, 0.5):
-            args = {"log_lik": matrix, "alpha": alpha, "draw_quantile": q}
-            cases.append((f"{name}, weighted, quantile {q}", args))
+            cases.append((f"{name}, weighted, quantile {q}", {**args, "draw_quantile": q}))
     long = draw_matrix(rng, 101, 4)
     cases.append(("quantile on a draw", {"log_lik": long, "draw_quantile": 0.9}))
     for value, alpha in ((-math.inf, 0.5), (math.nan, 0.5), (-math.inf, 0.0)):
@@ -72,7 +78,11 @@ def bounds_cases(rng: random.Random) -> Cases:
     return cases
 
 
-TRANSFORMS = ("linear", "reciprocal", "threshold", "logistic", "softmax")
+TRANSFORMS: dict[str, Case] = {
+    name: {"transform": name}
+    for name in ("linear", "reciprocal", "threshold", "logistic", "softmax")
+}
+TRANSFORMS["threshold"]["threshold"] = 2.5
 
 
 def lipschitz_weights_cases(rng: random.Random) -> Cases:
@@ -80,15 +90,12 @@ def lipschitz_weights_cases(rng: random.Random) -> Cases:
     for name, matrix in log_lik_inputs(rng).items():
         if name == "tiny and huge":
             continue
-        for transform in TRANSFORMS:
-            args: Case = {"log_lik": matrix, "transform": transform}
-            if transform == "threshold":
-                args["threshold"] = 2.5
+        for transform, how in TRANSFORMS.items():
+            args: Case = {"log_lik": matrix, **how}
             cases.append((f"{name}, {transform}", args))
             if "inf" not in name and name != "NaN":
-                cases.append(
-                    (f"{name}, {transform}, quantile 0.9", {**args, "draw_quantile": 0.9})
-                )  # fmt: skip
+                fewer_draws = {**args, "draw_quantile": 0.9}
+                cases.append((f"{name}, {transform}, quantile 0.9", fewer_draws))
     regular = draw_matrix(rng, 6, 5)
     for scale, shift in ((0.7, 0.0), (0.5, -0.3), (1.0, 0.2), (0.0, 0.5), (-1.0, 1.0)):
         args = {"log_lik": regular, "scale": scale, "shift": shift}
@@ -128,13 +135,12 @@ def weights_cases(rng: random.Random) -> Cases:
         "all infinite": [INF, INF], "all equal": [0.1, 0.1, 0.1],
         "on the threshold": [2.4999999, 2.5, 2.5000001],
     }  # fmt: skip
-    cases: Cases = []
-    for name, f in inputs.items():
-        for transform in TRANSFORMS:
-            args: Case = {"lipschitz": f, "transform": transform, "scale": 0.9, "shift": 0.05}
-            if transform == "threshold":
-                args["threshold"] = 2.5
-            cases.append((f"{name}, {transform}", args))
+    scaled = {"scale": 0.9, "shift": 0.05}
+    cases: Cases = [
+        (f"{name}, {transform}", {"lipschitz": f, "transform": transform, **scaled, **how})
+        for name, f in inputs.items()
+        for transform, how in TRANSFORMS.items()
+    ]
     cases += [
         ("negative", {"lipschitz": [1.0, -1.0]},
             "lipschitz must be >= 0 and not NaN: {record 1} is not"),

@@ -9,15 +9,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+from tests.golden import formulas, gaussian_formulas, scoring_formulas
 from tests.golden.cases_gaussian import GAUSSIAN_CASES
 from tests.golden.cases_risk import RISK_CASES
 from tests.golden.cases_rules import RULE_CASES
-from tests.golden.formulas import FORMULAS
-from tests.golden.gaussian_formulas import GAUSSIAN_FORMULAS
-from tests.golden.scoring_formulas import SCORING_CASES, SCORING_FORMULAS
 
-CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES, **SCORING_CASES}
-EXPECTED = {**FORMULAS, **GAUSSIAN_FORMULAS, **SCORING_FORMULAS}
+CASES = {**GAUSSIAN_CASES, **RISK_CASES, **RULE_CASES, **scoring_formulas.SCORING_CASES}
+EXPECTED = {**vars(formulas), **vars(gaussian_formulas), **vars(scoring_formulas)}
 
 
 def encoded(value: Any) -> Any:
