@@ -206,9 +206,7 @@ _FIRST = _label(0.7, 0.0)
 
 def _bounds(summary: pd.DataFrame, setting: str) -> list[float]:
     """Of the published pairs, in the published order."""
-    return list(
-        means_of(summary, setting, [_label(*pair) for pair in PUBLISHED_BOUNDS], BOUND).values()
-    )
+    return [mean_of(summary, setting, _label(*pair), BOUND) for pair in PUBLISHED_BOUNDS]
 
 
 def _shown(values: Sequence[float]) -> str:
@@ -269,33 +267,24 @@ def _alike(summary: pd.DataFrame, setting: str) -> Found:
     return shown, all(lw / 2 < value < 2 * lw for value in (em, cw))
 
 
-def _nearer_in_sets(summary: pd.DataFrame, setting: str, name: str, other: str, what: str) -> Found:
-    """Whether a statistic of `name` is nearer to the data's; None within 2 standard errors over
-    the sets."""
-    off = means_of(summary, setting, (name, other), _OFF[what])
-    error = means_of(summary, setting, (name, other), f"{_OFF[what]}, error")
-    apart = abs(off[other]) - abs(off[name])
-    within = not abs(apart) > 2 * math.hypot(*error.values())
-    return f"{_OFF[what]}: {listed(off, '+.1f')}", None if within else apart > 0
+def _nearer_in_sets(what: str, pairs: Sequence[tuple[str, str]]) -> Check:
+    """Whether a statistic of the first of each pair is nearer to the data's than that of the other;
+    None within 2 standard errors over the sets."""
 
+    def nearer(summary: pd.DataFrame, setting: str, pair: tuple[str, str]) -> Found:
+        off = means_of(summary, setting, pair, _OFF[what])
+        error = means_of(summary, setting, pair, f"{_OFF[what]}, error")
+        apart = abs(off[pair[1]]) - abs(off[pair[0]])
+        within = not abs(apart) > 2 * math.hypot(*error.values())
+        return f"{_OFF[what]}: {listed(off, '+.1f')}", None if within else apart > 0
 
-def _nearer_than_others(what: str) -> Check:
-    """LW (0.7, 0) against EM and CW."""
-
-    def check(summary: pd.DataFrame, setting: str) -> Found:
-        others = (_scalar(0.7, 0.0), _LOG_COUNTS)
-        return together(_nearer_in_sets(summary, setting, _FIRST, x, what) for x in others)
-
-    return _of_the_mixture(check)
-
-
-@_of_the_mixture
-def _nearer_at_each_pair(summary: pd.DataFrame, setting: str) -> Found:
-    return together(
-        _nearer_in_sets(summary, setting, _label(*pair), _scalar(*pair), "q90")
-        for pair in PUBLISHED_BOUNDS
+    return _of_the_mixture(
+        lambda summary, setting: together(nearer(summary, setting, pair) for pair in pairs)
     )
 
+
+_OTHERS = [(_FIRST, other) for other in (_scalar(0.7, 0.0), _LOG_COUNTS)]
+_AT_EACH_PAIR = [(_label(*pair), _scalar(*pair)) for pair in PUBLISHED_BOUNDS]
 
 STUDY_E = Study(
     name="E",
@@ -322,9 +311,11 @@ STUDY_E = Study(
         claim("unweighted mixture", _in_use, fewest=1),
         claim("bounds alike", _alike, fewest=1),
         *(
-            claim("nearest income", _nearer_than_others(of), what=what, figure=figure, fewest=1)
+            claim(
+                "nearest income", _nearer_in_sets(of, _OTHERS), what=what, figure=figure, fewest=1
+            )
             for of, what, figure in (("mean", "mean", 5), ("q90", "90th percentile", 6))
         ),
-        claim("nearer at each pair", _nearer_at_each_pair, fewest=1),
+        claim("nearer at each pair", _nearer_in_sets("q90", _AT_EACH_PAIR), fewest=1),
     ),
 )  # fmt: skip

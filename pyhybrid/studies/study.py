@@ -41,12 +41,10 @@ DIFFERENCE, _OF_TWO = "difference", "{}, {} less {}"
 """Name of the synthesizer, and the quantity, of a comparison on the same databases."""
 LESS = "less the data's"
 """Of centers of intervals: what a database has in common with its synthetic data falls out."""
+_WORDS = Words("pyhybrid.studies")
 SCORES = "clipped scores"
 """Name of a synthesizer that no paper has."""
-NOTES = {
-    "Censor_w": "Censor_w: re-weighted weights, of which [C25] has no word (plain ones have 11, 78 "
-    "and 436 records at the cap at 5, 4 and 3)"
-}
+NOTES = {"Censor_w": _WORDS.sentence("Censor_w", "note")}
 """Of synthesizers, in each line that names them."""
 FEWEST = 10
 """Databases that a verdict needs."""
@@ -56,7 +54,6 @@ Found = tuple[str, bool | None]
 """A finding in words, and whether a claim holds; None if that cannot be said."""
 Check = Callable[[pd.DataFrame], Found]
 """What a study's summary says of a claim."""
-_WORDS = Words("pyhybrid.studies")
 
 
 class Measured(NamedTuple):
