@@ -108,10 +108,11 @@ def r_status() -> RStatus:
 @cache
 def _look(r_home: str | None, path: str | None) -> RStatus:
     """Kept for as long as R_HOME and PATH stay the same."""
-    if r_home and not _program(r_home).exists():
+    program = Path(r_home or "", "bin", "R.exe" if os.name == "nt" else "R")
+    if r_home and not program.exists():
         cause = f"R_HOME must be the home of an R installation: no R is at {r_home}"
         return RStatus(cause=cause, remedy="unset R_HOME, or set it to what `R RHOME` prints")
-    r = str(_program(r_home)) if r_home else shutil.which("R", path=path)
+    r = str(program) if r_home else shutil.which("R", path=path)
     if r is None:
         remedy = "install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core"
         return RStatus(cause="R must be installed: no R is on the path", remedy=remedy)
@@ -131,10 +132,6 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
         cause=cause,
         remedy=remedy,
     )
-
-
-def _program(r_home: str) -> Path:
-    return Path(r_home) / "bin" / ("R.exe" if os.name == "nt" else "R")
 
 
 def _stdout(command: list[str]) -> str:
@@ -244,10 +241,8 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
 @cache
 def _package() -> Any:
     """The environment of the R package: the sources beside this package, or the installed one."""
-    import rpy2.rinterface as ri
-
-    sources = _sources()
-    if sources:
+    ri = start_r()
+    if sources := _sources():
         return ri.evalr(_LOADER.strip())(ri.StrSexpVector(sources))
     try:
         return ri.evalr('asNamespace("pyhybrid")')
@@ -299,13 +294,11 @@ def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
         "consoleread": lambda prompt: "",
     }
     before = {name: getattr(callbacks, name) for name in quiet}
-    for name, function in quiet.items():
-        setattr(callbacks, name, function)
+    vars(callbacks).update(quiet)
     try:
         yield interrupted
     finally:
-        for name, function in before.items():
-            setattr(callbacks, name, function)
+        vars(callbacks).update(before)
 
 
 @contextlib.contextmanager

@@ -145,16 +145,14 @@ def _side_by_side(data: pd.DataFrame, seen: pd.DataFrame, seed: int, engine: str
     rows = []
     for name, masked in releases.items():
         release = replace(masked, synthetic=[t.assign(y=data["y"]) for t in masked.synthetic])
-        of_release, utility = _of_release(name, release, data)
-        rows += of_release
-    rows += _measured("the data", utility, "")
-    rows.append(Measured("the data", _NAMED, _named(None, data)))
+        utility = _utility(release, data)
+        rows += _judged(name, release, utility, data)
+    rows += [*_measured("the data", utility, ""), Measured("the data", _NAMED, _named(None, data))]
     return rows if seen is not data else [*rows, *_by_weights(data, seed, engine)]
 
 
-def _of_release(name: str, release: Any, data: pd.DataFrame) -> tuple[list[Measured], pd.DataFrame]:
-    utility = masked_utility(release, data, FORMULA, model="probit").table
-    return _judged(name, release, utility, data), utility
+def _utility(release: Any, data: pd.DataFrame) -> pd.DataFrame:
+    return masked_utility(release, data, FORMULA, model="probit").table
 
 
 def _judged(name: str, release: Any, utility: pd.DataFrame, data: pd.DataFrame) -> list[Measured]:
@@ -194,7 +192,7 @@ def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Me
     rows = []
     for name, imputation in releases.items():
         release = imputation.release(seen, seed=seed)
-        utility = masked_utility(release, seen, FORMULA, model="probit").table
+        utility = _utility(release, seen)
         rows += _measured(name, utility, "synthetic_")
     return [*rows, *_measured(_COMPLETE, utility, "")]
 
@@ -208,10 +206,11 @@ def _by_subgroup(data: pd.DataFrame, seed: int) -> list[Measured]:
         _ONE_MASK: _imputation(masks=_masks((0.05, 6.0))).release(data, seed=seed),
         _BY_GROUP: _imputation(masks=by_group, subgroups=groups).release(data, seed=seed),
     }
-    rows = []
-    for name, release in releases.items():
-        rows += _of_release(name, release, data)[0]
-    return rows
+    return [
+        row
+        for name, release in releases.items()
+        for row in _judged(name, release, _utility(release, data), data)
+    ]
 
 
 def _named(release: Any, data: pd.DataFrame) -> float:

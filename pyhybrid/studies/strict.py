@@ -66,7 +66,6 @@ from pyhybrid.studies.study import (
     listed,
     mean_of,
     measured,
-    nearer,
     published_in,
     records_at_cap,
     row_of,
@@ -114,12 +113,8 @@ def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanism
     step = Reweighting.published(k=0.95)
     unweighted = Unweighted(model, accounting=ACCOUNTING)
     reweighted = LipschitzWeighted(model, reweighting=step, accounting=ACCOUNTING)
-    how: Any = {
-        "epsilon": epsilon,
-        "accounting": ACCOUNTING,
-        "sampling": "chains",
-        "check_modes": False,
-    }
+    by_chains: Any = {"sampling": "chains", "check_modes": False, "accounting": ACCOUNTING}
+    how = {"epsilon": epsilon, **by_chains}
     return {
         "Weighted-e": Truncated(model, epsilon=epsilon, accounting=ACCOUNTING),
         "Censor_uw": Censored(model, inner=unweighted, **how),
@@ -262,11 +257,9 @@ def _histogram_is_worst(summary: pd.DataFrame) -> Found:
 
 
 def _closest_medians(summary: pd.DataFrame) -> Found:
-    first, second, *others = _AT_5
-    return together(
-        nearer(summary, _F, better, worse, "median", to_data=True)
-        for better, worse in ((first, (second, *others)), (second, others))
-    )
+    """The first nearer than all others, and the second than the rest."""
+    of: Any = {"by": ["median"], "setting": _F, "to_data": True}
+    return together(is_nearer(*_AT_5[k:], **of)(summary) for k in (0, 1))
 
 
 def _scaled_bounds(spread: bool) -> Check:
@@ -447,9 +440,7 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 
 @in_each_setting
 def _order_of_distances(summary: pd.DataFrame, setting: str) -> Found:
-    return together(
-        nearer(summary, setting, better, [worse], MAX_ECDF) for better, worse in pairwise(_ORDER)
-    )
+    return together(is_nearer(*pair, setting=setting)(summary) for pair in pairwise(_ORDER))
 
 
 STUDY_G = Study(

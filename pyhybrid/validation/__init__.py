@@ -241,9 +241,9 @@ def validate_supplement(
     rows = [*papers.script_rows(path, ours.session.log_lik(ours.fits[0]))]
     sides = [ours]
     if printed is not None:
-        engine_of_text = papers.PrintedEngine(engine=runner, program=printed[1])
         bound = replace(model, program="published").bind(table)
-        theirs = papers.side_of(bound, engine=engine_of_text, alpha=ours.fits[1].alpha, **run)
+        other = papers.engine_of(printed[1], runner)
+        theirs = papers.side_of(bound, engine=other, alpha=ours.fits[1].alpha, **run)
         part = f"{papers.SUPPLEMENT}: program {name} by {runner.name}"
         compared = papers.compare_sides(part, theirs, ours, source)
         rows += [replace(row, sides=papers.PRINTED_SIDES) for row in compared]

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -219,27 +220,17 @@ def script_rows(
             yield compare(part, quantity, *pair, **how)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrintedEngine:
-    """An engine that runs the user's printed text in the place of the published program."""
+def engine_of(program: StanProgram, engine: Engine) -> Engine:
+    """An engine that samples the user's printed text in the place of the published program; data
+    that it does not declare, as a cap, are left out."""
+    known = declared_names(program, "data")
 
-    engine: Engine
-    program: StanProgram
-
-    @property
-    def name(self) -> str:
-        """That of the engine."""
-        return self.engine.name
-
-    def status(self) -> Any:
-        """Status of the engine."""
-        return self.engine.status()
-
-    def sample(self, program: StanProgram, data: Mapping[str, Any], **how: Any) -> Draws:
-        """Sample the printed text; data that it does not declare, as a cap, are left out."""
-        known = declared_names(self.program, "data")
+    def sample(_: StanProgram, data: Mapping[str, Any], **how: Any) -> Draws:
         declared = {name: value for name, value in data.items() if name in known}
-        return self.engine.sample(self.program, declared, **how)
+        return engine.sample(program, declared, **how)
+
+    alike = SimpleNamespace(name=engine.name, status=engine.status, sample=sample)
+    return cast(Engine, alike)
 
 
 def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:
