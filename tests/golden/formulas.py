@@ -13,7 +13,7 @@ from typing import Any
 INF = math.inf
 Case = dict[str, Any]
 Cases = list[tuple[Any, ...]]
-"""Name and arguments of each; of wrong ones the error, too."""
+"""Name and arguments of each."""
 Matrix = list[list[float]]
 
 

@@ -1,6 +1,7 @@
 """Write the golden cases: ``python -m tests.golden.make_golden``.
 
-Expected values come from `formulas`, never from the functions under test.
+Expected values come from `formulas`, never from the functions under test. What is refused has no
+value: such a case stands in its file alone, with a part of the message, and stays where it is.
 """
 
 import json
@@ -29,14 +30,15 @@ def encoded(value: Any) -> Any:
     return value
 
 
-def golden(function: str) -> str:
-    cases, lines = CASES[function], []
-    for name, args, *error in (
-        cases(random.Random(f"pyhybrid {function}")) if callable(cases) else cases
-    ):
-        case = {"name": name, "args": args}
-        case |= {"error": error[0]} if error else {"expected": EXPECTED[function](**args)}
-        lines.append(json.dumps(encoded(case), allow_nan=False))
+def golden(function: str, stored: list[Any]) -> str:
+    """The file's text: values in the order of the `stored` cases, then new ones."""
+    cases = CASES[function]
+    made = cases(random.Random(f"pyhybrid {function}")) if callable(cases) else cases
+    values = iter(
+        {"name": name, "args": args, "expected": EXPECTED[function](**args)} for name, args in made
+    )
+    kept = [case if "error" in case else next(values, None) for case in stored]
+    lines = (json.dumps(encoded(case), allow_nan=False) for case in (*kept, *values) if case)
     body = ",\n".join(lines)
     return f'{{"function": "{function}", "cases": [\n{body}\n]}}\n'
 
@@ -44,7 +46,9 @@ def golden(function: str) -> str:
 def main() -> None:
     folder = Path(__file__).resolve().parent
     for function in CASES:
-        (folder / f"{function}.json").write_text(golden(function), encoding="utf-8")
+        path = folder / f"{function}.json"
+        stored = json.loads(path.read_text("utf-8"))["cases"] if path.exists() else []
+        path.write_text(golden(function, stored), encoding="utf-8")
 
 
 if __name__ == "__main__":
