@@ -152,10 +152,10 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     model: Any = (Poisson if poisson else NegativeBinomial)("y ~ 1")
     session = session_over(model, pd.DataFrame({"y": y.astype(int)}), streams, options)
     compared = {name: candidates(model)[name] for name in ("Unweighted", "LW", "LW_final")}
-    rows = estimand_rows(DATA, y)
+    rows = estimand_rows(DATA, summaries(y))
     for name, fit, (drawn,) in fits_and_sets(compared, session):
         rows.append(Measured(name, BOUND, fit.bounds.overall))
-        rows += estimand_rows(name, drawn.to_numpy(dtype=float))
+        rows += estimand_rows(name, summaries(drawn))
     return rows
 
 
@@ -183,7 +183,7 @@ def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     (bound,) = (row.value for row in rows if row[:2] == ("LW", BOUND))
     sets = score_sets(NegativeBinomial("y ~ 1"), _table(y), 2 * bound, streams, 20)
     means = np.mean([summaries(drawn) for drawn in sets], axis=0)
-    return [*rows, *_of_statistics(SCORES, means)]
+    return [*rows, *estimand_rows(SCORES, means)]
 
 
 def _table(y: FloatArray) -> pd.DataFrame:
@@ -203,7 +203,7 @@ def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> li
         rng = session.streams.generator(f"estimates/{name}")
         found = outcome_estimates(session.bound, sets, rng)
         parts = {"": found.estimate, " lower": found.lower, " upper": found.upper}
-        return found, [row for end in parts for row in _of_statistics(name, parts[end], end)]
+        return found, [row for end in parts for row in estimand_rows(name, parts[end], end)]
 
     data, rows = estimated(DATA, [session.bound.table["y"]])
     for name, fit, sets in fits_and_sets(mechanisms, session, 20):
@@ -212,13 +212,8 @@ def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> li
                   _DEVIATION: mu.std()}  # fmt: skip
         found, estimates = estimated(name, sets)
         apart = (found.lower + found.upper - data.lower - data.upper) / 2
-        rows += [*measured(name, of_fit), *estimates, *_of_statistics(name, apart, f" {LESS}")]
+        rows += [*measured(name, of_fit), *estimates, *estimand_rows(name, apart, f" {LESS}")]
     return rows
-
-
-def _of_statistics(name: str, values: FloatArray, end: str = "") -> list[Measured]:
-    quantities = (f"{statistic}{end}" for statistic in STATISTICS)
-    return measured(name, dict(zip(quantities, values, strict=True)))
 
 
 # --- Claims ---------------------------------------------------------------------------------------

@@ -306,12 +306,16 @@ def in_each_setting(
 
 
 def is_nearer(
-    better: str, *worse: str, by: Sequence[str] = (MAX_ECDF,), setting: str = "", **how: bool
+    better: str,
+    *worse: str,
+    by: Sequence[str] = (MAX_ECDF,),
+    setting: str = "",
+    to_data: bool = False,
 ) -> Check:
     """The check of `nearer` by several quantities, in one setting, or in each of them."""
 
     def check(summary: pd.DataFrame, setting: str) -> Found:
-        return together(nearer(summary, setting, better, worse, of, **how) for of in by)
+        return together(nearer(summary, setting, better, worse, q, to_data=to_data) for q in by)
 
     return partial(check, setting=setting) if setting else in_each_setting(check)
 
@@ -386,13 +390,15 @@ def measured(synthesizer: str, values: Mapping[str, Any]) -> list[Measured]:
     return [Measured(synthesizer, quantity, float(value)) for quantity, value in values.items()]
 
 
-def estimand_rows(synthesizer: str, values: FloatArray) -> list[Measured]:
-    """The papers' estimands of one set."""
-    return measured(synthesizer, dict(zip(STATISTICS, summaries(values), strict=True)))
+def estimand_rows(synthesizer: str, values: FloatArray, end: str = "") -> list[Measured]:
+    """Numbers (4,) of the papers' estimands, such as `summaries` of a set, with an `end` of the
+    quantities' names."""
+    quantities = (f"{statistic}{end}" for statistic in STATISTICS)
+    return measured(synthesizer, dict(zip(quantities, values, strict=True)))
 
 
 def utility_rows(name: str, data: pd.Series, synthetic: pd.Series) -> list[Measured]:
     """Distances of distribution functions [C25] sec. 4.3, and the papers' estimands."""
     real, released = data.to_numpy(), synthetic.to_numpy()
     distances = {MAX_ECDF: max_ecdf(real, released), "avg-ECDF": avg_ecdf(real, released)}
-    return [*measured(name, distances), *estimand_rows(name, released)]
+    return [*measured(name, distances), *estimand_rows(name, summaries(released))]
