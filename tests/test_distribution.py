@@ -119,6 +119,7 @@ def test_the_wheel_holds_programs_template_notebooks_and_r(built: dict[str, Path
         "pyhybrid/cli/help.txt",
         "pyhybrid/releases/words.jinja",
         "pyhybrid/studies/words.jinja",
+        "pyhybrid/validation/words.jinja",
         "pyhybrid/measures/measures.json",
     }
     assert {*texts, "pyhybrid/py.typed"} <= names
