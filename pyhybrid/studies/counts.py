@@ -46,6 +46,7 @@ from pyhybrid.studies.study import (
     estimand_rows,
     falls,
     fits_and_sets,
+    frame,
     is_nearer,
     listed,
     means_of,
@@ -127,7 +128,7 @@ def measure_a(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     """Bounds of Unweighted, Weighted and Weighted-M on y ~ Poisson(100); whether that of Weighted-M
     is above M, and above M with each factor of safety."""
     n = int(setting.removeprefix("n = "))
-    data = pd.DataFrame({"y": streams.generator("data").poisson(100, n)})
+    data = frame(y=streams.generator("data").poisson(100, n))
     model = Poisson("y ~ 1")
     session = session_over(model, data, streams, options)
     synthesizers = {
@@ -150,7 +151,7 @@ def measure_b(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     poisson = setting == "Poisson(100)"
     y = rng.poisson(100, n).astype(float) if poisson else mixture_counts(n, rng)
     model: Any = (Poisson if poisson else NegativeBinomial)("y ~ 1")
-    session = session_over(model, pd.DataFrame({"y": y.astype(int)}), streams, options)
+    session = session_over(model, frame(y=y.astype(int)), streams, options)
     compared = {name: candidates(model)[name] for name in ("Unweighted", "LW", "LW_final")}
     rows = estimand_rows(DATA, summaries(y))
     for name, fit, (drawn,) in fits_and_sets(compared, session):
@@ -181,20 +182,17 @@ def measure_d(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         y = rng.choice(visits, 1000, replace=False)
     rows = _compared(y, streams, options)
     (bound,) = (row.value for row in rows if row[:2] == ("LW", BOUND))
-    sets = score_sets(NegativeBinomial("y ~ 1"), _table(y), 2 * bound, streams, 20)
+    sets = score_sets(
+        NegativeBinomial("y ~ 1"), frame(y=y.astype(np.int64)), 2 * bound, streams, 20
+    )
     means = np.mean([summaries(drawn) for drawn in sets], axis=0)
     return [*rows, *estimand_rows(SCORES, means)]
-
-
-def _table(y: FloatArray) -> pd.DataFrame:
-    table: pd.DataFrame = pd.DataFrame({"y": y.astype(np.int64)})
-    return table
 
 
 def _compared(y: FloatArray, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """The candidates, and one weight for all records (SW) at the bound of LW, 20 sets each."""
     model = NegativeBinomial("y ~ 1")
-    session = session_over(model, _table(y), streams, options)
+    session = session_over(model, frame(y=y.astype(np.int64)), streams, options)
     mechanisms = candidates(model)
     bound = mechanisms["LW"].fit(session).fit.bounds.overall
     mechanisms["SW"] = ScalarWeighted(model, target_bound=bound, accounting=ACCOUNTING)

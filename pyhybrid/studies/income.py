@@ -39,6 +39,7 @@ from pyhybrid.studies.study import (
     Study,
     claim,
     fits_and_sets,
+    frame,
     in_each_setting,
     listed,
     mean_of,
@@ -99,18 +100,15 @@ def ce_incomes(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _of_february(table: pd.DataFrame) -> pd.DataFrame:
-    incomes: pd.DataFrame = pd.DataFrame(
-        {
-            "FINCBTAX": table["FINCBTAX"],
-            "SEX": table["SEX"],
-            **{name: _codes(table[name]) for name in _CODES},
-            "age": (table["AGE"] - 50) / 20,
-            "FAM_SIZE": table["FAM_SIZE"] - 2.0,
-            "NO_EARNR": table["NO_EARNR"] - 1.0,
-            "spending": np.log1p(table["TOTEXPCQ"].clip(lower=0)) - 8,
-        }
+    return frame(
+        FINCBTAX=table["FINCBTAX"],
+        SEX=table["SEX"],
+        **{name: _codes(table[name]) for name in _CODES},
+        age=(table["AGE"] - 50) / 20,
+        FAM_SIZE=table["FAM_SIZE"] - 2.0,
+        NO_EARNR=table["NO_EARNR"] - 1.0,
+        spending=np.log1p(table["TOTEXPCQ"].clip(lower=0)) - 8,
     )
-    return incomes
 
 
 def _of_interviews(table: pd.DataFrame) -> pd.DataFrame:
@@ -137,15 +135,8 @@ def simulated_incomes(rng: np.random.Generator, n: int) -> pd.DataFrame:
     center = 10.4 - 0.25 * age**2 + 0.1 * sex + 0.45 * earners
     low = rng.random(n) < 1 / 6
     log_income = np.where(low, rng.normal(center - 1.5, 1.3, n), rng.normal(center, 0.6, n))
-    table: pd.DataFrame = pd.DataFrame(
-        {
-            "FINCBTAX": np.maximum(np.exp(log_income).round(), 1.0),
-            "SEX": np.array(["1", "2"])[sex],
-            "age": age,
-            "NO_EARNR": earners,
-        }
-    )
-    return table
+    income, sexes = np.maximum(np.exp(log_income).round(), 1.0), np.array(["1", "2"])
+    return frame(FINCBTAX=income, SEX=sexes[sex], age=age, NO_EARNR=earners)
 
 
 def measure_e(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:

@@ -47,6 +47,7 @@ from pyhybrid.studies.study import (
     Size,
     Study,
     claim,
+    frame,
     listed,
     mean_of,
     means_of,
@@ -94,9 +95,7 @@ def masked_database(rng: np.random.Generator, n: int = 1000) -> pd.DataFrame:
     x = 0.4 * z[:, 0] + spread * (rng.exponential(size=n) - 1)
     b = (0.6 * x + 0.4 * z[:, 0] + rng.normal(size=n) > 0).astype(int)
     y = np.column_stack([np.ones(n), x, b, z[:, 0]]) @ TRUE + rng.normal(size=n) > 0
-    kept = {f"z{j + 1}": z[:, j] for j in range(4)}
-    table: pd.DataFrame = pd.DataFrame({"y": y.astype(int), "x": x, "b": b, **kept})
-    return table
+    return frame(y=y.astype(int), x=x, b=b, **{f"z{j + 1}": z[:, j] for j in range(4)})
 
 
 def measure_i(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:

@@ -44,6 +44,7 @@ from pyhybrid.studies.study import (
     Study,
     claim,
     fits_and_sets,
+    frame,
     is_nearer,
     mean_of,
     measured,
@@ -80,7 +81,7 @@ def _inside(setting: str, model: Any) -> dict[str, PseudoPosteriorMechanism]:
 def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Records at the cap, bounds and utility of one synthetic set."""
     rng, model = streams.generator("data"), Beta("y ~ 1") if setting == _BETA else Poisson("y ~ 1")
-    table = beta_database(rng) if setting == _BETA else pd.DataFrame({"y": rng.poisson(100, 1000)})
+    table = beta_database(rng) if setting == _BETA else frame(y=rng.poisson(100, 1000))
     session, y = session_over(model, table, streams, options), table["y"]
     rows = utility_rows(DATA, y, y)
     for name, fit, (drawn,) in fits_and_sets(_inside(setting, model), session):
@@ -149,8 +150,7 @@ _BY_SIZE, _BY_MOVEMENT, _LOCAL = "clipped by size", "clipped by movement", "weig
 def measure_l(setting: str, streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     """Records at the cap and utility of one synthetic set of the drifted database."""
     rng, model = streams.generator("data"), NegativeBinomial("y ~ 1")
-    reference = pd.DataFrame({"y": _counts(rng)})
-    table = pd.DataFrame({"y": _counts(rng, **_DRIFTS[setting])})
+    reference, table = frame(y=_counts(rng)), frame(y=_counts(rng, **_DRIFTS[setting]))
     how: Any = {"engine": options["engine"], "settings": sampler_of(options)}
     mechanisms: dict[str, PseudoPosteriorMechanism] = {}
     for name, center in ((_BY_SIZE, False), (_BY_MOVEMENT, True)):

@@ -61,6 +61,7 @@ from pyhybrid.studies.study import (
     Study,
     claim,
     fits_and_sets,
+    frame,
     in_each_setting,
     is_nearer,
     listed,
@@ -103,8 +104,7 @@ _BINS = 20  # of the perturbed histogram; [C25] prints no number
 
 def beta_database(rng: np.random.Generator, n: int = 2000) -> pd.DataFrame:
     """Beta(0.5, 3) [C25 sec. 4]."""
-    table: pd.DataFrame = pd.DataFrame({"y": rng.beta(0.5, 3, n)})
-    return table
+    return frame(y=rng.beta(0.5, 3, n))
 
 
 def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanisms:
@@ -380,16 +380,8 @@ def simulated_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
     mean, precision = 1 / (1 + np.exp(-eta)), 9.0
     regular = rng.beta(precision * mean, precision * (1 - mean))
     salary = np.where(rng.random(n) < 0.15, rng.beta(0.35, 4.0, n), regular)
-    salary = np.clip(salary, 1e-6, 1 - 1e-6)
-    table: pd.DataFrame = pd.DataFrame(
-        {
-            "salary": salary,
-            "gender": np.array(["f", "m"])[gender],
-            "age": np.array(_AGES)[age],
-            "weeks": weeks,
-        }
-    )
-    return table
+    salary, genders = np.clip(salary, 1e-6, 1 - 1e-6), np.array(["f", "m"])
+    return frame(salary=salary, gender=genders[gender], age=np.array(_AGES)[age], weeks=weeks)
 
 
 def reported_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -496,7 +488,7 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     y = mixture_counts(1000, streams.generator("data"))
     table = risk_utility_curve(
         NegativeBinomial("y ~ 1"),
-        pd.DataFrame({"y": y.astype(np.int64)}),
+        frame(y=y.astype(np.int64)),
         scales=options["scales"],
         shifts=[0.0],
         n_synthetic=20,

@@ -154,6 +154,12 @@ class Study:
     compared: Pairs = field(default_factory=dict)
 
 
+def frame(**columns: Any) -> pd.DataFrame:
+    """A table of columns."""
+    table: pd.DataFrame = pd.DataFrame(columns)
+    return table
+
+
 def read_columns(
     path: str | os.PathLike[str], names: Mapping[str, Sequence[str]], what: str
 ) -> pd.DataFrame:
@@ -167,8 +173,7 @@ def read_columns(
             raise ValueError(f"it lacks {', '.join(lacks)}")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"data {path} must be {what}: {str(error).splitlines()[0]}") from None
-    columns: pd.DataFrame = pd.DataFrame({name: table[c[0]] for name, c in there.items()})
-    return columns
+    return frame(**{name: table[columns[0]] for name, columns in there.items()})
 
 
 def row_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> pd.Series:
