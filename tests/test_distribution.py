@@ -118,6 +118,8 @@ def test_the_wheel_holds_programs_template_notebooks_and_r(built: dict[str, Path
         "pyhybrid/reports/words.jinja",
         "pyhybrid/cli/help.txt",
         "pyhybrid/releases/words.jinja",
+        "pyhybrid/studies/words.jinja",
+        "pyhybrid/validation/words.jinja",
         "pyhybrid/measures/measures.json",
     }
     assert {*texts, "pyhybrid/py.typed"} <= names

@@ -108,10 +108,11 @@ def r_status() -> RStatus:
 @cache
 def _look(r_home: str | None, path: str | None) -> RStatus:
     """Kept for as long as R_HOME and PATH stay the same."""
-    if r_home and not _program(r_home).exists():
+    program = Path(r_home or "", "bin", "R.exe" if os.name == "nt" else "R")
+    if r_home and not program.exists():
         cause = f"R_HOME must be the home of an R installation: no R is at {r_home}"
         return RStatus(cause=cause, remedy="unset R_HOME, or set it to what `R RHOME` prints")
-    r = str(_program(r_home)) if r_home else shutil.which("R", path=path)
+    r = str(program) if r_home else shutil.which("R", path=path)
     if r is None:
         remedy = "install it from CRAN, or on Debian and Ubuntu: apt-get install r-base-core"
         return RStatus(cause="R must be installed: no R is on the path", remedy=remedy)
@@ -122,7 +123,7 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
     if "R" not in versions:
         remedy = f"see what `{r} --version` says and install R anew"
         return RStatus(r_home=home, cause=f"R must start: {r} fails", remedy=remedy)
-    cause, remedy = _why_not(versions, _version("rpy2-rinterface") or _version("rpy2"))
+    cause, remedy = _why_not(versions, version_of("rpy2-rinterface") or version_of("rpy2"))
     return RStatus(
         r_home=home,
         r_version=versions["R"],
@@ -131,10 +132,6 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
         cause=cause,
         remedy=remedy,
     )
-
-
-def _program(r_home: str) -> Path:
-    return Path(r_home) / "bin" / ("R.exe" if os.name == "nt" else "R")
 
 
 def _stdout(command: list[str]) -> str:
@@ -171,7 +168,8 @@ def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
     return "", ""
 
 
-def _version(distribution: str) -> str:
+def version_of(distribution: str) -> str:
+    """Version of a distribution of this Python; empty where there is none."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -243,10 +241,8 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
 @cache
 def _package() -> Any:
     """The environment of the R package: the sources beside this package, or the installed one."""
-    import rpy2.rinterface as ri
-
-    sources = _sources()
-    if sources:
+    ri = start_r()
+    if sources := _sources():
         return ri.evalr(_LOADER.strip())(ri.StrSexpVector(sources))
     try:
         return ri.evalr('asNamespace("pyhybrid")')
@@ -298,13 +294,11 @@ def _console(output: Output | None) -> Iterator[list[KeyboardInterrupt]]:
         "consoleread": lambda prompt: "",
     }
     before = {name: getattr(callbacks, name) for name in quiet}
-    for name, function in quiet.items():
-        setattr(callbacks, name, function)
+    vars(callbacks).update(quiet)
     try:
         yield interrupted
     finally:
-        for name, function in before.items():
-            setattr(callbacks, name, function)
+        vars(callbacks).update(before)
 
 
 @contextlib.contextmanager

@@ -45,7 +45,14 @@ from pyhybrid.masking import (
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
-from pyhybrid.studies.study import Measured, Size, Study, published_in, read_columns
+from pyhybrid.studies.study import (
+    Measured,
+    Size,
+    Study,
+    measured,
+    published_in,
+    read_columns,
+)
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]
@@ -113,7 +120,7 @@ def measure_j(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
     for name, both in combined_by.items():
         for outcome, truth, combined in zip(_OUTCOMES, base, both, strict=True):
             estimates = zip(_TERMS, combined.estimate, strict=True)
-            rows += [Measured(name, f"{term}, {outcome}", float(x)) for term, x in estimates]
+            rows += measured(name, {f"{term}, {outcome}": value for term, value in estimates})
             rows += _utility(name, outcome, truth, combined) if name != _DATA else []
     return rows
 
@@ -202,7 +209,7 @@ def _utility(name: str, outcome: str, base: Combined, synthesized: Combined) -> 
     overlap = interval_overlap(base.interval(), synthesized.interval())
     apart = standardised_difference(base.estimate, synthesized.estimate, base.standard_error)
     parts = {_OVERLAP: overlap, _APART: apart, _OF_KEYS: overlap[: len(_KEYS)]}
-    return [Measured(name, f"{what}, {outcome}", float(x.mean())) for what, x in parts.items()]
+    return measured(name, {f"{what}, {outcome}": of.mean() for what, of in parts.items()})
 
 
 def named(keys: FloatArray, sets: FloatArray, radius: float) -> npt.NDArray[np.bool_]:
@@ -251,10 +258,10 @@ def _risk(name: str, data: pd.DataFrame, sets: Tables, years: int, radius: float
     keys, others = _known(data, sets)
     mean = others.mean(axis=0, keepdims=True)
     mean[..., 1:] = mean[..., 1:] > 0.5
-    return [
-        Measured(name, label.format(years), 100 * float(named(keys, of, radius).mean()))
-        for label, of in ((_NAMED, others), (_ON_MEAN, mean))
-    ]
+    parts = {_NAMED: others, _ON_MEAN: mean}
+    return measured(
+        name, {what.format(years): 100 * named(keys, parts[what], radius).mean() for what in parts}
+    )
 
 
 STUDY_J = Study(

@@ -86,23 +86,15 @@ class StudyResult:
 
 @dataclass(frozen=True, kw_only=True)
 class _Database:
-    """One task."""
+    """One task, and the file of its rows."""
 
-    study: str
     measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     setting: str
-    place: int
     replicate: int
-    seed: int
+    label: str
+    streams: Streams
     options: Mapping[str, Any]
-
-    @property
-    def label(self) -> str:
-        return f"{self.setting} / {self.replicate}"
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.place:02d}-{self.replicate:06d}.parquet"
+    part: Path
 
 
 @bar_in_notebooks
@@ -154,35 +146,32 @@ def run_study(
     if not isinstance(size, Size):
         known = {"quick": study.quick, "paper": study.paper}
         size = known[check_choice(size, "size", known)]
-    options = {
-        **size.options, "engine": resolve_engine(engine).name, **_data_hash(study, data)
-    }  # fmt: skip
+    found = resolve_engine(engine).name
+    options = {**size.options, "engine": found, **_data_hash(study, data)}
     count = check_count(size.replicates if replicates is None else replicates, "replicates")
     check_count(workers, "workers")
-    streams(seed)
-    folder = Path(out)
+    source, folder = streams(seed), Path(out)
     path = None if data is None else os.fspath(Path(data).absolute())
     settings = (study.data_setting,) if data and study.data_setting else study.settings
-    tasks = [
-        _Database(
-            study=study.name, measure=study.measure, setting=setting, place=place,
-            replicate=replicate, seed=seed, options={**options, "data": path},
-        )
-        for place, setting in enumerate(settings)
-        for replicate in range(count)
-    ]  # fmt: skip
+    tasks = []
+    for place, setting in enumerate(settings):
+        for replicate in range(count):
+            label = f"{setting} / {replicate}"
+            tasks.append(_Database(
+                measure=study.measure, setting=setting, replicate=replicate, label=label,
+                streams=source.child(f"study {study.name} / {label}"),
+                options={**options, "data": path},
+                part=folder / "parts" / f"{place:02d}-{replicate:06d}.parquet",
+            ))  # fmt: skip
     header = {
-        "pyhybrid": pyhybrid.__version__,
-        "study": study.name,
-        "settings": list(settings),
-        "options": options,
-        "seed": seed,
-    }
+        "pyhybrid": pyhybrid.__version__, "study": study.name, "settings": [*settings],
+        "options": options, "seed": seed,
+    }  # fmt: skip
     _begin(folder, header)
     if data is not None:
         folder.chmod(0o700)
-    failed = _run_missing(tasks, folder, workers, progress)
-    rows = _collected([folder / "parts" / task.file_name for task in tasks])
+    failed = _run_missing(tasks, f"study {study.name}", workers, progress)
+    rows = _collected(task.part for task in tasks)
     write_files({folder / "failed.json": _json(failed)}, private=True)
     _write_parquet(rows, folder / "results.parquet")
     return StudyResult(study=study.name, rows=rows, failed=failed, header=header)
@@ -194,7 +183,7 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
     root = Path(folder)
     failed = root / "failed.json"
     with whole_only(folder, "study"):
-        header = _read_header(root)
+        header = dict(json.loads((root / "study.json").read_text("utf-8")))
         rows = _collected(sorted((root / "parts").glob("*.parquet")))
         if rows.empty:
             raise InvalidInput(f"{folder} must hold at least one finished database: it has none")
@@ -211,20 +200,18 @@ def load_study(folder: str | os.PathLike[str]) -> StudyResult:
 
 def _measured(task: _Database) -> list[Measured]:
     """Runs in any process."""
-    task_streams = streams(task.seed).child(f"study {task.study} / {task.label}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # not converged, unequal bounds: thousands
-        return task.measure(task.setting, task_streams, task.options)
+        return task.measure(task.setting, task.streams, task.options)
 
 
 def _run_missing(
-    tasks: Sequence[_Database], folder: Path, workers: int, progress: Progress | None
+    tasks: Sequence[_Database], label: str, workers: int, progress: Progress | None
 ) -> dict[str, str]:
     """Do what has no part yet; returns the messages of those that failed."""
-    parts, failed = folder / "parts", {}
-    missing = [task for task in tasks if not (parts / task.file_name).exists()]
-    show = progress or (lambda label, done, total: None)
-    label, before = f"study {tasks[0].study}", len(tasks) - len(missing)
+    missing, failed = [task for task in tasks if not task.part.exists()], {}
+    show = progress or (lambda *_: None)
+    before = len(tasks) - len(missing)
     show(label, before, len(tasks))
     for done, ended in enumerate(run_tasks(_measured, missing, workers=workers), before + 1):
         task = ended.task
@@ -233,8 +220,7 @@ def _run_missing(
         else:
             rows: pd.DataFrame = pd.DataFrame(ended.result, columns=_COLUMNS[2:])
             rows = rows.assign(setting=task.setting, replicate=task.replicate)
-            rows["value"] = rows["value"].astype(float)
-            _write_parquet(rows[_COLUMNS], parts / task.file_name)
+            _write_parquet(rows[_COLUMNS].astype({"value": float}), task.part)
         show(label, done, len(tasks))
     return failed
 
@@ -248,10 +234,7 @@ def _data_hash(study: Study, data: str | os.PathLike[str] | None) -> dict[str, s
     if study.read_data is None:
         raise InvalidInput(f"study {study.name} simulates its data: give no data")
     study.read_data(data)
-    try:
-        return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
-    except OSError as error:
-        raise InvalidInput(f"data {data} cannot be read: {error}") from None
+    return {"data_sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()}
 
 
 # --- The folder -----------------------------------------------------------------------------------
@@ -264,15 +247,10 @@ def _collected(paths: Iterable[Path]) -> pd.DataFrame:
         try:
             parts += [pd.read_parquet(path)] if path.exists() else []
         except (OSError, ValueError):
-            raise InvalidInput(
-                f"{path} must be a part of a study: remove it and run again"
-            ) from None
+            message = f"{path} must be a part of a study: remove it and run again"
+            raise InvalidInput(message) from None
     rows: pd.DataFrame = pd.concat(parts[1:] or parts, ignore_index=True)
     return rows
-
-
-def _read_header(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "study.json").read_text(encoding="utf-8")))
 
 
 def _begin(folder: Path, header: Mapping[str, Any]) -> None:
@@ -288,7 +266,7 @@ def _begin(folder: Path, header: Mapping[str, Any]) -> None:
         write_files({begun: _json(header)}, private=True)
         return
     with whole_only(folder, "study"):
-        earlier = _read_header(folder)
+        earlier = dict(json.loads(begun.read_text("utf-8")))
     for name, value in header.items():
         if earlier.get(name) != value:
             raise InvalidInput(
@@ -315,21 +293,24 @@ by the threshold, and why: notes and what was tried."""
 
 def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     """Published numbers and claims of a study beside its `StudyResult.summary`, columns `LINE`."""
-    n, lines = int(summary["n"].max()), []
+    n, lines = int(summary["n"].max()), list[tuple[str, ...]]()
     real = study.data_setting in set(summary["setting"])
     for number in study.published:
         if (number.setting == study.data_setting) == real:
             quantity = f"{number.synthesizer}, {number.quantity} ({number.setting})"
             ours, limit, holds = _beside(number, summary)
             holds = None if _is_raw(number, study) else holds
-            lines.append(_line(study, number, quantity, number.shown, ours, limit, holds))
+            line = (quantity, number.shown, ours, limit)
+            lines.append((*line, *_verdict(number, line, holds)))
     for claim in study.claims:
         if real:  # what was tried, and noted, is of simulated records
             claim = replace(claim, note="", experiment="")
         ours, holds = claim.check(summary)
         holds = holds if n >= claim.fewest else None
-        lines.append(_line(study, claim, claim.text, claim.by, ours, claim.threshold, holds))
-    table: pd.DataFrame = pd.DataFrame(lines, columns=LINE)
+        line = (claim.text, claim.by, ours, claim.threshold)
+        lines.append((*line, *_verdict(claim, line, holds)))
+    table: pd.DataFrame = pd.DataFrame(lines, columns=LINE[1:])
+    table.insert(0, "study", study.name)
     return table
 
 
@@ -342,21 +323,14 @@ def _is_raw(number: Published, study: Study) -> bool:
     return number.synthesizer == DATA or judged
 
 
-def _line(
-    study: Study,
-    of: Published | Claim,
-    quantity: str,
-    published: str,
-    ours: str,
-    threshold: str,
-    holds: bool | None,
-) -> tuple[str, ...]:
+def _verdict(of: Published | Claim, line: tuple[str, ...], holds: bool | None) -> tuple[str, str]:
+    """Verdict and why, of a line of quantity, published number, ours and threshold."""
     agrees, tried, unexplained, no_evidence = VERDICTS
     verdict = agrees if holds else tried if of.experiment else unexplained
-    verdict = no_evidence if holds is None else verdict
-    notes = (NOTES[name] for name in NOTES if re.search(rf"\b{name}\b", f"{quantity} {ours}"))
+    shown = f"{line[0]} {line[2]}"
+    notes = (NOTES[name] for name in NOTES if re.search(rf"\b{name}\b", shown))
     why = "; ".join(filter(None, (of.note, *notes, of.experiment)))
-    return study.name, quantity, published, ours, threshold, verdict, why
+    return no_evidence if holds is None else verdict, why
 
 
 def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool | None]:
@@ -396,11 +370,7 @@ def _sizes(study: Study, summary: pd.DataFrame) -> str:
     """Databases of each setting, and where they are fewer than size "paper" makes."""
     per_setting = summary.groupby("setting")["n"].max()
     fewest, most = int(per_setting.min()), int(per_setting.max())
-    text = (
-        f"{fewest} to {number_of(most, 'database')}"
-        if fewest < most
-        else number_of(most, "database")
-    )
+    text = (f"{fewest} to " if fewest < most else "") + number_of(most, "database")
     if len(per_setting) > 1:
         text += f" of each of {len(per_setting)} kinds"
     paper = study.paper.replicates

@@ -20,7 +20,7 @@ they have the printed quantiles, and the rounding and zeros of such answers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise, product
 from typing import Any
@@ -52,20 +52,21 @@ from pyhybrid.studies.study import (
     ACCOUNTING,
     BOUND,
     MAX_ECDF,
-    NEARER,
     ROW,
     SCORES,
-    Claim,
+    Check,
     Found,
     Measured,
     Size,
     Study,
     claim,
     fits_and_sets,
+    frame,
     in_each_setting,
+    is_nearer,
     listed,
     mean_of,
-    nearer,
+    measured,
     published_in,
     records_at_cap,
     row_of,
@@ -103,8 +104,7 @@ _BINS = 20  # of the perturbed histogram; [C25] prints no number
 
 def beta_database(rng: np.random.Generator, n: int = 2000) -> pd.DataFrame:
     """Beta(0.5, 3) [C25 sec. 4]."""
-    table: pd.DataFrame = pd.DataFrame({"y": rng.beta(0.5, 3, n)})
-    return table
+    return frame(y=rng.beta(0.5, 3, n))
 
 
 def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanisms:
@@ -113,12 +113,8 @@ def strict_mechanisms(model: Beta | BetaRegression, epsilon: float) -> Mechanism
     step = Reweighting.published(k=0.95)
     unweighted = Unweighted(model, accounting=ACCOUNTING)
     reweighted = LipschitzWeighted(model, reweighting=step, accounting=ACCOUNTING)
-    how: Any = {
-        "epsilon": epsilon,
-        "accounting": ACCOUNTING,
-        "sampling": "chains",
-        "check_modes": False,
-    }
+    by_chains: Any = {"sampling": "chains", "check_modes": False, "accounting": ACCOUNTING}
+    how = {"epsilon": epsilon, **by_chains}
     return {
         "Weighted-e": Truncated(model, epsilon=epsilon, accounting=ACCOUNTING),
         "Censor_uw": Censored(model, inner=unweighted, **how),
@@ -195,25 +191,18 @@ def _counted(summary: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-@claim(
-    "the counts' deviations are the published ones",
-    "all ratios 0.75 to 1.33",
-    note="the published least count of Censor_w at 4 is 0, as here, its lower quartile "
-    "404: a database or two without any record at the cap make the difference",
-)
 def _of_published_spread(summary: pd.DataFrame) -> Found:
     rows = _counted(summary)
     ratios = rows["mc_error"] * rows["n"] ** 0.5 / rows["deviation"]
     return listed(ratios), bool(ratios.between(0.75, 4 / 3, inclusive="neither").all())
 
 
-@claim("Weighted-e exceeds its target at 3 in some databases (fig. 2)", "largest of all above M")
 def _above_the_target(summary: pd.DataFrame) -> Found:
     largest = row_of(summary, _F, "Weighted-e at 3", BOUND)["highest"]
     return f"largest bound {largest:.2f}, M = 1.5", bool(largest > 1.5)
 
 
-def _of_table_1(within: float, *names: str) -> Callable[[pd.DataFrame], Found]:
+def _of_table_1(within: float, *names: str) -> Check:
     """Whether these columns of the counts are near the printed ones, in printed deviations."""
 
     def check(summary: pd.DataFrame) -> Found:
@@ -225,12 +214,6 @@ def _of_table_1(within: float, *names: str) -> Callable[[pd.DataFrame], Found]:
     return check
 
 
-@claim(
-    "down-scaled at 4: Weighted-e 91, Censor_w 144 records at the cap, one way",
-    "both within 25 % at one scale",
-    experiment="weights scaled before they are re-weighted (21, 202), or shifted by 0.1 "
-    "(34, 247), do not bring both counts there, either",
-)
 def _one_scale(summary: pd.DataFrame) -> Found:
     shown, holds = [], []
     for scale in _SCALES:
@@ -256,55 +239,30 @@ def _at_each_epsilon(distances: pd.DataFrame) -> str:
     return f"max-ECDF at {'; '.join(shown)}"
 
 
-@claim("Censor_w has the lowest max-ECDF of those with a target", "lowest mean at each epsilon")
 def _order_at_each_epsilon(summary: pd.DataFrame) -> Found:
     by = _distances(summary, *_WITH_TARGET)
     return _at_each_epsilon(by), bool((by["Censor_w"] == by.min(axis=1)).all())
 
 
-@claim(
-    "Weighted has the lowest max-ECDF of all",
-    "lowest mean",
-    note="at 5 the cap meets 7 % of Censor_w's records, whose re-weighted weights are "
-    "larger than Weighted's",
-)
 def _weighted_is_lowest(summary: pd.DataFrame) -> Found:
     weighted = mean_of(summary, _F, "Weighted", MAX_ECDF)
     by = _distances(summary, *_WITH_TARGET, "PH")
     return f"Weighted {weighted:.3f}; {_at_each_epsilon(by)}", bool((weighted < by).all(axis=None))
 
 
-@claim(
-    "PH has a larger max-ECDF than almost all others at every epsilon",
-    "larger than two of three at each epsilon",
-    experiment="20 bins; so it is with none of 10 (0.16 at each epsilon), 50 (0.07) and 100 (0.05)",
-)
 def _histogram_is_worst(summary: pd.DataFrame) -> Found:
     by = _distances(summary, *_WITH_TARGET, "PH")
     larger = by[[*_WITH_TARGET]].lt(by["PH"], axis=0).sum(axis=1)
     return _at_each_epsilon(by), bool((larger >= 2).all())
 
 
-@claim(
-    "Weighted has the nearest median, then Censor_w (fig. 5)",
-    f"{NEARER} than others at 5",
-    note="PH, of 20 bins here, has the nearest",
-)
 def _closest_medians(summary: pd.DataFrame) -> Found:
-    first, second, *others = _AT_5
-    return together(
-        nearer(summary, _F, better, worse, "median", to_data=True)
-        for better, worse in ((first, (second, *others)), (second, others))
-    )
+    """The first nearer than all others, and the second than the rest."""
+    of: Any = {"by": ["median"], "setting": _F, "to_data": True}
+    return together(is_nearer(*_AT_5[k:], **of)(summary) for k in (0, 1))
 
 
-def _scaled(before: str, quantity: str) -> Callable[[pd.DataFrame], Found]:
-    """Whether weights 0.8 times as large bring a quantity nearer the data's."""
-    after = _scaled_label(before, 0.8)
-    return lambda summary: nearer(summary, _F, after, [before], quantity, to_data=True)
-
-
-def _scaled_bounds(spread: bool) -> Callable[[pd.DataFrame], Found]:
+def _scaled_bounds(spread: bool) -> Check:
     """Bounds of Weighted-e at 4 at three scales: their means, or their deviations, fall."""
 
     def check(summary: pd.DataFrame) -> Found:
@@ -315,11 +273,6 @@ def _scaled_bounds(spread: bool) -> Callable[[pd.DataFrame], Found]:
         return f"weights times 1, 0.925, 0.8: {shown}", values == sorted(values, reverse=True)
 
     return check
-
-
-def _scores_are_nearer(epsilon: int) -> Callable[[pd.DataFrame], Found]:
-    better, *worse = (f"{name} at {epsilon}" for name in (SCORES, *_OTHERS))
-    return lambda summary: nearer(summary, _F, better, worse, MAX_ECDF)
 
 
 def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float]:
@@ -340,13 +293,6 @@ def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float
     return max(loss(*triple) for triple in product(values, repeat=3)), removed
 
 
-@claim(
-    "one draw costs 2 M if a record is replaced",
-    "at most 2 M over all pairs of databases",
-    fewest=1,
-    experiment="2 M is the cost of a record that leaves; where densities exceed 1, as "
-    "Beta's do, replacing one costs up to 4 M: enumerated at M = 2.5",
-)
 def _cost_of_a_cap(_: pd.DataFrame) -> Found:
     """A narrow density at one of two places against one at many: terms of both signs."""
     cap = 2.5
@@ -377,40 +323,37 @@ STUDY_F = Study(
         **{key: [(_scaled_label(x, 0.8), x) for x in _SCALABLE] for key in ("avg-ECDF", "q15")},
     },
     claims=(
-        _of_published_spread,
-        Claim(text="the smallest and largest counts are the published ones (table 1)",
-              check=_of_table_1(2, "lowest", "highest"),
-              threshold="each within 2 of the printed deviations"),
-        Claim(text="the quartiles of the counts are the published ones (table 1)",
-              check=_of_table_1(0.6, "q1", "median", "q3"),
-              threshold="within 0.6 printed deviations, 3 standard errors of a difference",
-              note="of Weighted-e at 5 three quarters of databases have up to 12, in print 55"),
-        _above_the_target,
-        _one_scale,
-        Claim(text="down-scaling lowers the bounds of Weighted-e at 4 (fig. 6)",
-              check=_scaled_bounds(False), threshold="mean falls at each step"),
-        Claim(text="and concentrates them", check=_scaled_bounds(True),
-              threshold="deviation falls at each step",
-              note="at 3, where 570 of 2,000 records are at the cap, it does: 0.20 to 0.14 at 0.8"),
+        claim("spread of counts", _of_published_spread),
+        claim("ends of counts", _of_table_1(2, "lowest", "highest")),
+        claim("quartiles of counts", _of_table_1(0.6, "q1", "median", "q3")),
+        claim("above the target", _above_the_target),
+        claim("one scale", _one_scale),
+        claim("lower bounds", _scaled_bounds(False)),
+        claim("concentrated bounds", _scaled_bounds(True)),
         *(
-            Claim(text=f"clipped scores are nearer to the data than Censor_w and PH at {epsilon}",
-                  check=_scores_are_nearer(epsilon), by="ours", threshold=f"max-ECDF {NEARER}",
-                  note="at delta 1e-6; no draw of the others has one")
-            for epsilon in EPSILONS
+            claim(
+                "scores beside the strict",
+                is_nearer(f"{SCORES} at {e}", *(f"{name} at {e}" for name in _OTHERS), setting=_F),
+                where="",
+                others=f"Censor_w and PH at {e}",
+            )
+            for e in EPSILONS
         ),
-        _order_at_each_epsilon,
-        _weighted_is_lowest,
-        _histogram_is_worst,
-        _closest_medians,
+        claim("lowest with a target", _order_at_each_epsilon),
+        claim("lowest of all", _weighted_is_lowest),
+        claim("histogram is worst", _histogram_is_worst),
+        claim("nearest medians", _closest_medians),
         *(
-            Claim(text=f"down-scaled weights bring the {what} of {name} nearer ({figure})",
-                  check=_scaled(name, quantity), threshold=NEARER,
-                  note="the scale is not printed: 0.8 here")
-            for quantity, what, figure in (("avg-ECDF", "avg-ECDF", "sec. 4.4"),
-                                           ("q15", "15th percentile", "fig. 8"))
+            claim(
+                "down-scaled",
+                is_nearer(_scaled_label(name, 0.8), name, by=[of], setting=_F, to_data=True),
+                what=what, name=name, figure=figure,
+            )
+            for of, what, figure in (("avg-ECDF", "avg-ECDF", "sec. 4.4"),
+                                     ("q15", "15th percentile", "fig. 8"))
             for name in _SCALABLE
         ),
-        _cost_of_a_cap,
+        claim("cost of a cap", _cost_of_a_cap, fewest=1),
     ),
 )  # fmt: skip
 
@@ -437,16 +380,8 @@ def simulated_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
     mean, precision = 1 / (1 + np.exp(-eta)), 9.0
     regular = rng.beta(precision * mean, precision * (1 - mean))
     salary = np.where(rng.random(n) < 0.15, rng.beta(0.35, 4.0, n), regular)
-    salary = np.clip(salary, 1e-6, 1 - 1e-6)
-    table: pd.DataFrame = pd.DataFrame(
-        {
-            "salary": salary,
-            "gender": np.array(["f", "m"])[gender],
-            "age": np.array(_AGES)[age],
-            "weeks": weeks,
-        }
-    )
-    return table
+    salary, genders = np.clip(salary, 1e-6, 1 - 1e-6), np.array(["f", "m"])
+    return frame(salary=salary, gender=genders[gender], age=np.array(_AGES)[age], weeks=weeks)
 
 
 def reported_salaries(rng: np.random.Generator, n: int) -> pd.DataFrame:
@@ -489,37 +424,15 @@ def measure_g(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
         sets[name] = drawn
     for name, values in sets.items():
         of_set = utility_rows(name, y, values)
-        estimands = [row for row in of_set if row.quantity in STATISTICS]
-        rows += of_set
-        rows += [
-            Measured(name, f"{of.quantity} {_RATIO}", of.value / real[of.quantity])
-            for of in estimands
-        ]
+        estimands = {of.quantity: of.value for of in of_set if of.quantity in STATISTICS}
+        ratios = {f"{of} {_RATIO}": value / real[of] for of, value in estimands.items()}
+        rows += [*of_set, *measured(name, ratios)]
     return rows
 
 
-@claim(
-    "Weighted is nearest to the data, then Censor_w, Weighted-e, Censor_uw",
-    f"each {NEARER} than the next",
-    note="of one database, one draw and one set each in the paper: between databases a "
-    "distance deviates by 0.01 to 0.02",
-)
 @in_each_setting
 def _order_of_distances(summary: pd.DataFrame, setting: str) -> Found:
-    return together(
-        nearer(summary, setting, better, [worse], MAX_ECDF) for better, worse in pairwise(_ORDER)
-    )
-
-
-@claim(
-    "clipped scores are nearer to the data than Censor_w and PH",
-    f"max-ECDF {NEARER}",
-    by="ours",
-    note="at delta 1e-6; no draw of the others has one",
-)
-@in_each_setting
-def _scores_on_salaries(summary: pd.DataFrame, setting: str) -> Found:
-    return nearer(summary, setting, SCORES, _OTHERS, MAX_ECDF)
+    return together(is_nearer(*pair, setting=setting)(summary) for pair in pairwise(_ORDER))
 
 
 STUDY_G = Study(
@@ -534,8 +447,16 @@ STUDY_G = Study(
     paper=Size(replicates=20, options={"records": 1000}),
     published=published_in("G"),
     compared={MAX_ECDF: [*pairwise(_ORDER), *product([SCORES], _OTHERS)]},
-    claims=(_order_of_distances, _scores_on_salaries),
-)  # fmt: skip
+    claims=(
+        claim("order of distances", _order_of_distances),
+        claim(
+            "scores beside the strict",
+            is_nearer(SCORES, *_OTHERS),
+            where="",
+            others="Censor_w and PH",
+        ),
+    ),
+)
 
 # --- H: posteriors, and the risk-utility curve ----------------------------------------------------
 
@@ -555,14 +476,11 @@ def measure_h(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
             model, epsilon=5, inner=Unweighted(model), accounting=ACCOUNTING
         ),
     }
-    rows = [
-        Measured("prior", "mean of phi", 0.5),  # Beta(1, 1)
-        Measured("prior", "standard deviation of phi", float(np.sqrt(1 / 12))),
-    ]
+    moments = ("mean of phi", "standard deviation of phi")
+    rows = measured("prior", dict(zip(moments, (0.5, np.sqrt(1 / 12)), strict=True)))  # Beta(1, 1)
     for name, mechanism in mechanisms.items():
         phi = mechanism.fit(session).fit.draws.flat("phi")
-        rows.append(Measured(name, "mean of phi", float(phi.mean())))
-        rows.append(Measured(name, "standard deviation of phi", float(phi.std())))
+        rows += measured(name, dict(zip(moments, (phi.mean(), phi.std()), strict=True)))
     return rows
 
 
@@ -570,7 +488,7 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     y = mixture_counts(1000, streams.generator("data"))
     table = risk_utility_curve(
         NegativeBinomial("y ~ 1"),
-        pd.DataFrame({"y": y.astype(np.int64)}),
+        frame(y=y.astype(np.int64)),
         scales=options["scales"],
         shifts=[0.0],
         n_synthetic=20,
@@ -582,16 +500,11 @@ def _curve(streams: Streams, options: Mapping[str, Any]) -> list[Measured]:
     rows = []
     for _, row in table.iterrows():
         scale = "" if row["mechanism"] == "Unweighted" else f" at scale {row['scale']:g}"
-        for column, name in (("lipschitz_bound", BOUND), ("max_ecdf", MAX_ECDF)):
-            rows.append(Measured(f"{row['mechanism']}{scale}", name, float(row[column])))
+        numbers = {BOUND: row["lipschitz_bound"], MAX_ECDF: row["max_ecdf"]}
+        rows += measured(f"{row['mechanism']}{scale}", numbers)
     return rows
 
 
-@claim(
-    "censoring distorts the posterior",
-    "mean or deviation moves by more than 2 standard errors",
-    note="at epsilon 5; the picture in the paper has no numbers",
-)
 def _distorted(summary: pd.DataFrame) -> Found:
     """By 2 standard errors, as if from different databases."""
     shown, moved = [], []
@@ -606,12 +519,6 @@ def _distorted(summary: pd.DataFrame) -> Found:
     return ", ".join(shown), True if True in moved else None
 
 
-@claim(
-    "on counts LW is nearer to the data than SW at equal bounds",
-    "lower mean max-ECDF",
-    by="ours",
-    note="[S22] shows it on incomes (fig. 7)",
-)
 def _vector_beats_scalar(summary: pd.DataFrame) -> Found:
     rows = summary[(summary["setting"] == _CURVE) & (summary["quantity"] == MAX_ECDF)]
     means = {
@@ -629,5 +536,8 @@ STUDY_H = Study(
     measure=measure_h,
     quick=Size(replicates=2, options={"scales": [1.0, 0.7]}),
     paper=Size(replicates=20, options={"scales": [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]}),
-    claims=(_distorted, _vector_beats_scalar),
-)  # fmt: skip
+    claims=(
+        claim("censoring distorts", _distorted),
+        claim("vector beats scalar", _vector_beats_scalar),
+    ),
+)

@@ -10,7 +10,8 @@ import csv
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from pyhybrid.fitting.session import FitSession, PosteriorFit, open_session
 from pyhybrid.measures.estimates import STATISTICS, avg_ecdf, max_ecdf, summaries
 from pyhybrid.mechanisms import ClippedScores, PseudoPosteriorMechanism
 from pyhybrid.models.base import Model
+from pyhybrid.releases.words import Words
 from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.comparing.curve import sets_without_charge
 
@@ -39,21 +41,19 @@ DIFFERENCE, _OF_TWO = "difference", "{}, {} less {}"
 """Name of the synthesizer, and the quantity, of a comparison on the same databases."""
 LESS = "less the data's"
 """Of centers of intervals: what a database has in common with its synthetic data falls out."""
+_WORDS = Words("pyhybrid.studies")
 SCORES = "clipped scores"
 """Name of a synthesizer that no paper has."""
-NOTES = {
-    "Censor_w": "Censor_w: re-weighted weights, of which [C25] has no word (plain ones have 11, 78 "
-    "and 436 records at the cap at 5, 4 and 3)"
-}
+NOTES = {"Censor_w": _WORDS.sentence("Censor_w", "note")}
 """Of synthesizers, in each line that names them."""
-NEARER = "nearer by more than 2 standard errors of the difference"
-"""Threshold of `nearer`, in words."""
 FEWEST = 10
 """Databases that a verdict needs."""
 Pairs = Mapping[str, Sequence[tuple[str, str]]]
 """Synthesizers whose difference is judged on the same databases, by quantity."""
 Found = tuple[str, bool | None]
 """A finding in words, and whether a claim holds; None if that cannot be said."""
+Check = Callable[[pd.DataFrame], Found]
+"""What a study's summary says of a claim."""
 
 
 class Measured(NamedTuple):
@@ -94,16 +94,18 @@ class Claim:
 
     text: str
     threshold: str
-    check: Callable[[pd.DataFrame], Found]
+    check: Check
     by: str = "stated"
     note: str = ""
     experiment: str = ""
     fewest: int = FEWEST
 
 
-def claim(text: str, threshold: str, **words: Any) -> Callable[..., Claim]:
-    """Decorator of a check, then the `Claim` of this text; `words` are its other fields."""
-    return lambda check: Claim(text=text, threshold=threshold, check=check, **words)
+def claim(name: str, check: Check, /, *, fewest: int = FEWEST, **values: Any) -> Claim:
+    """The claim whose words are in the section `name` of `words.jinja`, with `values` filled in."""
+    fields = ("text", "threshold", "by", "note", "experiment")
+    words = {field: text for field in fields for text in _WORDS.rendered(name, field, **values)}
+    return Claim(check=check, fewest=fewest, **words)
 
 
 def published_in(study: str) -> tuple[Published, ...]:
@@ -152,6 +154,12 @@ class Study:
     compared: Pairs = field(default_factory=dict)
 
 
+def frame(**columns: Any) -> pd.DataFrame:
+    """A table of columns."""
+    table: pd.DataFrame = pd.DataFrame(columns)
+    return table
+
+
 def read_columns(
     path: str | os.PathLike[str], names: Mapping[str, Sequence[str]], what: str
 ) -> pd.DataFrame:
@@ -165,8 +173,7 @@ def read_columns(
             raise ValueError(f"it lacks {', '.join(lacks)}")
     except (OSError, ValueError) as error:
         raise InvalidInput(f"data {path} must be {what}: {str(error).splitlines()[0]}") from None
-    columns: pd.DataFrame = pd.DataFrame({name: table[c[0]] for name, c in there.items()})
-    return columns
+    return frame(**{name: table[columns[0]] for name, columns in there.items()})
 
 
 def row_of(summary: pd.DataFrame, setting: str, synthesizer: str, quantity: str) -> pd.Series:
@@ -287,7 +294,7 @@ def too_few(summary: pd.DataFrame, setting: str) -> str:
 def in_each_setting(
     check: Callable[[pd.DataFrame, str], Found],
     left_out: Callable[[pd.DataFrame, str], str] = too_few,
-) -> Callable[[pd.DataFrame], Found]:
+) -> Check:
     """The check of a claim that must hold in every setting, from one of summary and setting; a
     setting that is `left_out` for a reason is shown with it, and is no evidence."""
 
@@ -303,19 +310,28 @@ def in_each_setting(
     return check_all
 
 
+def is_nearer(
+    better: str,
+    *worse: str,
+    by: Sequence[str] = (MAX_ECDF,),
+    setting: str = "",
+    to_data: bool = False,
+) -> Check:
+    """The check of `nearer` by several quantities, in one setting, or in each of them."""
+
+    def check(summary: pd.DataFrame, setting: str) -> Found:
+        return together(nearer(summary, setting, better, worse, q, to_data=to_data) for q in by)
+
+    return partial(check, setting=setting) if setting else in_each_setting(check)
+
+
 # --- Measures -------------------------------------------------------------------------------------
 
 
 def sampler_of(options: Mapping[str, Any]) -> SamplerSettings:
     """Chains, on one core unless told."""
-    return SamplerSettings(
-        chains=options.get("chains", 4),
-        warmup=options.get("warmup", 1000),
-        draws=options.get("draws", 1000),
-        max_draws=options.get("max_draws"),
-        adapt_delta=options.get("adapt_delta"),
-        parallel_chains=options.get("parallel_chains", 1),
-    )
+    own = {of.name: options[of.name] for of in fields(SamplerSettings) if of.name in options}
+    return SamplerSettings(**{"parallel_chains": 1, **own})
 
 
 def session_over(
@@ -374,17 +390,20 @@ def records_at_cap(fit: PosteriorFit) -> float:
     return float((fit.alpha == 0).sum() - 1 if fit.censored is None else fit.censored.sum())
 
 
-def estimand_rows(synthesizer: str, values: FloatArray) -> list[Measured]:
-    """The papers' estimands of one set."""
-    estimates = zip(STATISTICS, summaries(values), strict=True)
-    return [Measured(synthesizer, name, float(value)) for name, value in estimates]
+def measured(synthesizer: str, values: Mapping[str, Any]) -> list[Measured]:
+    """Numbers of one synthesizer by quantity."""
+    return [Measured(synthesizer, quantity, float(value)) for quantity, value in values.items()]
+
+
+def estimand_rows(synthesizer: str, values: FloatArray, end: str = "") -> list[Measured]:
+    """Numbers (4,) of the papers' estimands, such as `summaries` of a set, with an `end` of the
+    quantities' names."""
+    quantities = (f"{statistic}{end}" for statistic in STATISTICS)
+    return measured(synthesizer, dict(zip(quantities, values, strict=True)))
 
 
 def utility_rows(name: str, data: pd.Series, synthetic: pd.Series) -> list[Measured]:
     """Distances of distribution functions [C25] sec. 4.3, and the papers' estimands."""
     real, released = data.to_numpy(), synthetic.to_numpy()
-    return [
-        Measured(name, "max-ECDF", max_ecdf(real, released)),
-        Measured(name, "avg-ECDF", avg_ecdf(real, released)),
-        *estimand_rows(name, released),
-    ]
+    distances = {MAX_ECDF: max_ecdf(real, released), "avg-ECDF": avg_ecdf(real, released)}
+    return [*measured(name, distances), *estimand_rows(name, summaries(released))]

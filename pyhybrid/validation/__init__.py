@@ -18,7 +18,6 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +40,10 @@ from pyhybrid.engines import (
 from pyhybrid.fitting.session import FitProgress
 from pyhybrid.models import Model, StanModel
 from pyhybrid.rbridge import call_r, r_status, start_r
+from pyhybrid.rbridge.session import version_of
+from pyhybrid.validation import posterior
+from pyhybrid.validation import published as papers
 from pyhybrid.validation.comparison import Row, Validation
-from pyhybrid.validation.posterior import (
-    generated_table,
-    mean_rows,
-    same_draws_rows,
-    short_settings,
-    table_rows,
-)
-from pyhybrid.validation.published import (
-    PRINTED_SIDES,
-    SETTINGS,
-    SUPPLEMENT,
-    PrintedEngine,
-    Side,
-    compare_sides,
-    published_rows,
-    read_printed,
-    script_rows,
-    side_of,
-    study_cases,
-)
 
 __all__ = ["Validation", "validate", "validate_published", "validate_supplement"]
 
@@ -117,8 +99,15 @@ def validate(
     """
     check_choice(engine, "engine", _ENGINES)
     source = streams(seed)
-    table, model = _table_and_model(data, model, source)
-    bound: Any = model.bind(table)
+    own = data is not None
+    if data is None and isinstance(model, str):
+        data, model = posterior.generated_table(model, source.generator("generated table"))
+    elif data is None or isinstance(model, str):
+        raise InvalidInput(
+            "a table and a model with its formula, such as ph.Poisson('visits ~ age'), must be "
+            "given together; without a table, give the name of a model"
+        )
+    bound: Any = model.bind(data)
     if isinstance(model, StanModel) or bound.blocks:
         raise InvalidInput(
             "model must be built in, without zeros=, codes= and missing=, to be held against R"
@@ -126,36 +115,33 @@ def validate(
     start_r()
     engines, left_out = _engines(engine, quick=quick, against_r=True)
     settings = settings or SamplerSettings()
-    rows = [*table_rows(bound)]
-    draws, sides = list[Draws](), list[Side]()
+    rows = [*posterior.table_rows(bound)]
+    draws, sides = list[Draws](), list[papers.Side]()
     data_of_stan = bound.stan_data(np.ones(bound.n), emit_log_lik=True)
+    short = posterior.short_settings(int(data_of_stan["n"]))
     for runner in engines:  # writes its log_lik once, for a few draws
         draws.append(
             runner.sample(
-                bound.program,
-                data_of_stan,
-                seed=source.engine_seed("same draws"),
-                settings=short_settings(int(data_of_stan["n"])),
+                bound.program, data_of_stan, seed=source.engine_seed("same draws"), settings=short,
                 progress=progress and partial(progress, f"log_lik by {runner.name}"),
             )
-        )
-        rows += same_draws_rows(bound, draws[-1], source.generator("loop"))
+        )  # fmt: skip
+        rows += posterior.same_draws_rows(bound, draws[-1], source.generator("loop"))
     how: Any = {"source": source, "settings": settings, "progress": progress}
     for runner in engines if len(engines) > 1 else ():
         alpha = sides[0].fits[1].alpha if sides else None  # the same weights for all engines
-        side = side_of(bound, engine=runner, rule=ConvergenceRule(), alpha=alpha, **how)
+        side = papers.side_of(bound, engine=runner, rule=ConvergenceRule(), alpha=alpha, **how)
         sides.append(side)
     for k, name in enumerate(("unweighted", "weighted")):
         for side in sides[:-1]:
-            rows += mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
+            rows += posterior.mean_rows(bound, name, side.fits[k], sides[-1].fits[k])
     draws += _draws_of(sides)
     said = {
         **{name: str(value) for name, value in model.describe().items()},
-        "table": "generated table" if data is None else "the user's own table",
+        "table": "the user's own table" if own else "generated table",
         "records": str(bound.n),
-        "columns": str(table.shape[1]),
+        "columns": str(data.shape[1]),
     }
-    own = data is not None
     return _result(rows, draws, said, settings, source, own_data=own, left_out=left_out)
 
 
@@ -191,16 +177,15 @@ def validate_published(
     check_choice(engine, "engine", _ENGINES)
     check_count(records, "records", at_least=20)
     source = streams(seed)
-    cases = study_cases(source.generator("data of studies"), records)
+    cases = papers.study_cases(source.generator("data of studies"), records)
     if program is not None:
         name = check_choice(program, "model", tuple(cases))
         cases = {name: cases[name]}
     engines, left_out = _engines(engine, quick=quick, against_r=False)
-    rows, sides = published_rows(cases, engines, source, settings, progress)
+    rows, sides = papers.published_rows(cases, engines, source, settings, progress)
     said = {"table": "the studies' data, simulated incomes", "records": str(records)}
-    return _result(
-        rows, _draws_of(sides), said, settings or SETTINGS, source, left_out=left_out
-    )  # fmt: skip
+    drawn, settings = _draws_of(sides), settings or papers.SETTINGS
+    return _result(rows, drawn, said, settings, source, left_out=left_out)
 
 
 @bar_in_notebooks
@@ -245,33 +230,31 @@ def validate_supplement(
         raise InvalidInput(
             f"supplement must be your copy of the printed R script: {path} is no file"
         )
-    printed = None if program is None else read_printed(program)
+    printed = None if program is None else papers.read_printed(program)
     start_r()
-    cases = study_cases(source.generator("data of studies"))
+    cases = papers.study_cases(source.generator("data of studies"))
     name = "negative_binomial" if printed is None else printed[0]
     runner: Engine = resolve_engine(engine)
     run: Any = {"source": source, "settings": settings, "progress": progress}
     model, table = cases[name]
-    ours = side_of(model.bind(table), engine=runner, **run)
-    rows = [*script_rows(path, ours.log_liks[0])]
+    ours = papers.side_of(model.bind(table), engine=runner, **run)
+    rows = [*papers.script_rows(path, ours.session.log_lik(ours.fits[0]))]
     sides = [ours]
     if printed is not None:
-        theirs = side_of(
-            replace(model, program="published").bind(table),
-            engine=PrintedEngine(engine=runner, program=printed[1]), alpha=ours.fits[1].alpha,
-            **run,
-        )  # fmt: skip
-        part = f"{SUPPLEMENT}: program {name} by {runner.name}"
-        compared = compare_sides(part, theirs, ours, source)
-        rows += [replace(row, sides=PRINTED_SIDES) for row in compared]
+        bound = replace(model, program="published").bind(table)
+        other = papers.engine_of(printed[1], runner)
+        theirs = papers.side_of(bound, engine=other, alpha=ours.fits[1].alpha, **run)
+        part = f"{papers.SUPPLEMENT}: program {name} by {runner.name}"
+        compared = papers.compare_sides(part, theirs, ours, source)
+        rows += [replace(row, sides=papers.PRINTED_SIDES) for row in compared]
         written = [fit.draws.flat("log_lik") for fit in theirs.fits]
-        rows += script_rows(path, written[0], written[1], of=" on the program's log_lik")
+        rows += papers.script_rows(path, written[0], written[1], of=" on the program's log_lik")
         sides.append(theirs)
     said = {"table": "RAND visits", "records": str(ours.session.bound.n)}
-    return _result(rows, _draws_of(sides), said, settings or SETTINGS, source)
+    return _result(rows, _draws_of(sides), said, settings or papers.SETTINGS, source)
 
 
-def _draws_of(sides: Sequence[Side]) -> list[Draws]:
+def _draws_of(sides: Sequence[papers.Side]) -> list[Draws]:
     return [fit.draws for side in sides for fit in side.fits]
 
 
@@ -326,28 +309,10 @@ def _engines(
     return engines, tuple(left_out)
 
 
-def _table_and_model(
-    data: pd.DataFrame | None, model: Model | str, source: Streams
-) -> tuple[pd.DataFrame, Model]:
-    if data is None and isinstance(model, str):
-        return generated_table(model, source.generator("generated table"))
-    if data is None or isinstance(model, str):
-        raise InvalidInput(
-            "a table and a model with its formula, such as ph.Poisson('visits ~ age'), must be "
-            "given together; without a table, give the name of a model"
-        )
-    return data, model
-
-
 def _versions() -> dict[str, str]:
     """Version of Python, R, CmdStan and their packages; "not found" for what is missing."""
     versions = {"platform": platform.platform(), "Python": platform.python_version()}
-    versions["pyhybrid"] = pyhybrid.__version__
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = ""
+    versions |= {"pyhybrid": pyhybrid.__version__, **{name: version_of(name) for name in _PACKAGES}}
     versions["CmdStan"] = engine_by_name("cmdstan").status().version
     if r_status().available:
         in_r = call_r("versions", packages=np.array(_R_PACKAGES, dtype=object))

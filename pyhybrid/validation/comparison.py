@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,8 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.reports.page import (
-    Marked,
-    Section,
-    Table,
-    facts_of_table,
-    render_page,
-)
+from pyhybrid.releases.words import Words
+from pyhybrid.reports.page import Cell, Marked, Section, Table, facts_of_table, render_page
 from pyhybrid.running.files import check_new_file, write_files
 
 EXACT = 1e-12
@@ -32,25 +27,7 @@ RELATIVE, ERRORS = "relative", "standard error"
 UNITS = {RELATIVE: "relative difference", ERRORS: "difference in Monte Carlo standard errors"}
 """The units of differences in words."""
 _FLOOR = 1e-3  # numbers below it are results of differences from 1: their error is absolute
-_ABOUT = {
-    "table": "Outcome and design matrix as Python reads the formula, and as R's model.matrix does; "
-    "columns in any order.",
-    "same draws": "At the same parameter values: numpy's log-likelihood and Python's functions, "
-    "and the log_lik that the Stan program wrote, and R's functions.",
-    "posterior means": "Of two engines, each from its own draws; f is the log-likelihood of a "
-    "record and alpha its weight.",
-    "published program": "The program that a paper prints and the default one, which has the same "
-    "posterior: each from draws of its own, on a part of a study's data; 2 Delta is the papers' "
-    "epsilon of one draw. Means over draws.",
-    "supplement": "The script that the supplement prints, sourced as it is by R, and the functions "
-    "of this package, on the same log-likelihoods.",
-}
-
-_READING = (
-    "Difference is the largest over all numbers compared; relative to the larger of the two "
-    "numbers (at least 0.001) unless a table says otherwise. Shown is the pair of numbers that is "
-    "furthest apart; of how many pairs is in the last column."
-)
+_WORDS = Words("pyhybrid.validation")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +66,9 @@ def compare(
     to_largest: bool = False,
     sides: tuple[str, str] = ("Python", "R"),
 ) -> Row:
-    """Compare two values of one quantity: numbers, arrays, or records, of which numeric fields of
-    the same name are compared; `to_largest`: relative to the largest number of all, for results of
-    sums in which digits cancel."""
-    left, right = _numbers(python, r)
+    """Compare two values of one quantity, numbers or arrays; `to_largest`: relative to the largest
+    number of all, for results of sums in which digits cancel."""
+    left, right = _array(python), _array(r)
     numbers = max(left.size, right.size)
     if left.shape == right.shape and numbers:
         left, right = left.ravel(), right.ravel()
@@ -104,15 +80,19 @@ def compare(
     size = np.where(np.isfinite(left), np.abs(left), -1.0)
     furthest = int(np.argmax(apart)) if apart.max() > 0 else int(np.argmax(size))
     return Row(
-        part=part,
-        quantity=quantity,
-        python=float(left[furthest]),
-        r=float(right[furthest]),
-        difference=float(apart.max()),
-        tolerance=tolerance,
-        numbers=numbers,
-        sides=sides,
-    )
+        part=part, quantity=quantity, python=float(left[furthest]), r=float(right[furthest]),
+        difference=float(apart.max()), tolerance=tolerance, numbers=numbers, sides=sides,
+    )  # fmt: skip
+
+
+def in_errors(
+    part: str, quantity: str, python: Any, r: Any, difference: Any, sides: tuple[str, str]
+) -> Row:
+    """Two estimates whose `difference` is in Monte Carlo standard errors."""
+    return Row(
+        part=part, quantity=quantity, python=float(python), r=float(r),
+        difference=float(difference), tolerance=MONTE_CARLO, unit=ERRORS, sides=sides,
+    )  # fmt: skip
 
 
 def _differences(left: FloatArray, right: FloatArray, to_largest: bool) -> FloatArray:
@@ -124,19 +104,6 @@ def _differences(left: FloatArray, right: FloatArray, to_largest: bool) -> Float
         apart = np.abs(left - right) / size
     apart = np.where(np.isnan(apart), np.inf, apart)
     return np.where((left == right) | (np.isnan(left) & np.isnan(right)), 0.0, apart)
-
-
-def _numbers(python: Any, r: Any) -> tuple[FloatArray, FloatArray]:
-    """Both values as arrays of like meaning; of two records, the fields that both have."""
-    if is_dataclass(python) and not isinstance(python, type):
-        python = asdict(python)
-    if not isinstance(python, Mapping):
-        return _array(python), _array(r)
-    shared = [name for name in python if name in r and not isinstance(python[name], str)]
-    sides = [[_array(values[name]) for name in shared] for values in (python, r)]
-    alike = [one.shape for one in sides[0]] == [other.shape for other in sides[1]]
-    left, right = (np.concatenate([x.ravel() for x in side] or [np.zeros(0)]) for side in sides)
-    return left, right if alike else np.zeros(left.size + 1)
 
 
 def _array(value: Any) -> FloatArray:
@@ -194,40 +161,37 @@ class Validation:
     def report(self) -> str:
         """The comparison as one HTML file without scripts or references."""
         lacking = ", ".join(cause.partition(":")[0] for cause in self.left_out)
-        without = [[f"Left out, for the reasons given below: {lacking}."]] if lacking else []
+        read = [[text] for text in _WORDS.rendered("verdict", lacking=lacking)]
         wrong = [f"Disagrees: {row.quantity}" for row in self.disagreements]
-        paragraphs: Any = [["", f"{self.verdict}."], *without, [_READING]]
-        sections = [Section(heading="Verdict", paragraphs=paragraphs, bullets=wrong)]
-        about = dict(_ABOUT)  # a kind is explained at its first part
-        for part in dict.fromkeys(row.part for row in self.rows):
-            kind = part.split(":")[0]
-            text = [[about.pop(kind)]] if kind in about else []
-            table = _table([row for row in self.rows if row.part == part])
+        sections = [
+            Section(heading="Verdict", paragraphs=[["", f"{self.verdict}."], *read], bullets=wrong)
+        ]
+        parts = dict.fromkeys(row.part for row in self.rows)
+        first = {part.split(":")[0]: part for part in reversed(parts)}  # where a kind is explained
+        for part in parts:
+            kind, rows = part.split(":")[0], [row for row in self.rows if row.part == part]
+            text = [_WORDS.rendered(kind)] if first[kind] == part else []
             heading = part[0].upper() + part[1:]
-            sections.append(Section(heading=heading, paragraphs=text, tables=[table]))
+            sections.append(Section(heading=heading, paragraphs=text, tables=[_table(rows)]))
+        said, notes = self.settings, "; ".join(self.notes) or "none"
         programs = {f"sha256 of {name}": digest for name, digest in self.programs.items()}
-        notes = {**programs, "notes": "; ".join(self.notes) or "none"}
+        facts = {**self.versions, "seed": str(self.seed), **said, **programs, "notes": notes}
         made_by = Table(
-            caption="Versions, seed, settings and programs: what is needed to repeat this.",
-            header=["What", "Value"],
-            rows=list({**self.versions, "seed": str(self.seed), **self.settings, **notes}.items()),
+            caption=_WORDS.sentence("made by"), header=["What", "Value"], rows=[*facts.items()]
         )
-        said = self.settings
+        sections += [
+            Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]),
+            Section(heading="Made by", tables=[made_by]),
+        ]
         size = int(said["records"]), int(said.get("columns", 0))
         return render_page(
-            "Python against R: validation of pyhybrid",
-            [
-                *sections,
-                Section(heading="Left out", bullets=[*self.left_out] or ["Nothing."]),
-                Section(heading="Made by", tables=[made_by]),
-            ],
-            confidential=self.own_data,
+            "Python against R: validation of pyhybrid", sections, confidential=self.own_data,
             advice="a comparison on generated data can be published",
             facts=[
                 *facts_of_table(said["table"], *size),
                 *(said[name] for name in ("formula", "model", "engines") if name in said),
             ],
-        )
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the report, whole or not at all, or with a path that ends in .csv the rows alone;
@@ -241,20 +205,13 @@ class Validation:
 
 def _table(rows: list[Row]) -> Table:
     unit = UNITS[rows[0].unit]
-    return Table(
-        caption=f"{unit[0].upper()}{unit[1:]}.",
-        header=["Quantity", "Verdict", *rows[0].sides, "Difference", "Tolerance", "Pairs"],
-        rows=[
-            [
-                row.quantity,
-                Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
-                f"{row.python:.6g}",
-                f"{row.r:.6g}",
-                f"{row.difference:.2g}",
-                f"{row.tolerance:.2g}",
-                f"{row.numbers:,}",
-            ]
-            for row in rows
-        ],
-        numbers=True,
-    )
+    cells: list[list[Cell]] = [
+        [
+            row.quantity, Marked(text="", word="agrees" if row.agrees else "DISAGREES"),
+            f"{row.python:.6g}", f"{row.r:.6g}", f"{row.difference:.2g}", f"{row.tolerance:.2g}",
+            f"{row.numbers:,}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    header = ["Quantity", "Verdict", *rows[0].sides, "Difference", "Tolerance", "Pairs"]
+    return Table(caption=f"{unit[0].upper()}{unit[1:]}.", header=header, rows=cells, numbers=True)

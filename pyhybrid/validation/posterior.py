@@ -19,7 +19,7 @@ from pyhybrid.engines import Draws, SamplerSettings
 from pyhybrid.fitting.session import PosteriorFit
 from pyhybrid.models import MODELS, BoundModel, Model
 from pyhybrid.rbridge import call_r
-from pyhybrid.validation.comparison import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, Row, compare, in_errors
 
 TABLE, SAME_DRAWS, MEANS = "table", "same draws", "posterior means"
 _NUMBERS = 4_000_000  # log-likelihoods that Stan is asked to write, over all draws
@@ -99,8 +99,7 @@ def short_settings(rows: int) -> SamplerSettings:
 def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -> Iterator[Row]:
     """At the same parameters: Python, from these alone, and R, from the log_lik that Stan wrote."""
     part = f"{SAME_DRAWS}: {draws.provenance.engine}"
-    log_lik = bound.log_lik(draws)
-    ours = np.concatenate([block for _, block in log_lik.blocks()], axis=1)
+    ours = np.concatenate([*bound.log_lik_blocks(draws)], axis=1)
     stan = draws.flat("log_lik")
     slack = log_lik_tolerance(draws, bound)
 
@@ -110,13 +109,14 @@ def same_draws_rows(bound: BoundModel, draws: Draws, rng: np.random.Generator) -
     yield row("log_lik: numpy and Stan", ours, stan)
     if ours.shape != stan.shape:
         return
-    python, r = ours[:, log_lik.row_of], stan[:, log_lik.row_of]
+    python, r = ours[:, bound.row_of], stan[:, bound.row_of]
     alpha = pyhybrid.lipschitz_weights(python)
     yield row("lipschitz_weights", alpha, call_r("lipschitz_weights", log_lik=r))
     for q in (1.0, 0.9):
         mine = pyhybrid.lipschitz_bounds(python, alpha, draw_quantile=q)
         other = call_r("lipschitz_bounds", log_lik=r, alpha=alpha, draw_quantile=q)
-        yield row(f"lipschitz_bounds, draw_quantile {q:g}", mine, other)
+        pair = (np.hstack([bounds[name] for name in vars(mine)]) for bounds in (vars(mine), other))
+        yield row(f"lipschitz_bounds, draw_quantile {q:g}", *pair)
     step = pyhybrid.reweight(alpha, pyhybrid.lipschitz_bounds(python, alpha).by_record)
     before = call_r("lipschitz_bounds", log_lik=r, alpha=alpha)["by_record"]
     other = call_r("reweight", alpha=alpha, by_record=np.atleast_1d(before))
@@ -165,17 +165,10 @@ def scalar_rows(
     errors of their difference."""
     for name, values in one.items():
         error = np.hypot(_error_of_mean(values), _error_of_mean(two[name]))
-        apart = abs(values.mean() - two[name].mean())
-        yield Row(
-            part=part,
-            quantity=f"{name}{of}",
-            python=float(values.mean()),
-            r=float(two[name].mean()),
-            difference=float(apart / error) if error > 0 else float(np.inf if apart else 0),
-            tolerance=MONTE_CARLO,
-            unit=ERRORS,
-            sides=sides,
-        )
+        means = values.mean(), two[name].mean()
+        apart = abs(means[0] - means[1])
+        difference = apart / error if error > 0 else np.inf if apart else 0.0
+        yield in_errors(part, f"{name}{of}", *means, difference, sides)
 
 
 def ingredients(bound: BoundModel, fit: PosteriorFit) -> dict[str, FloatArray]:

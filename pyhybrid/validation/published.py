@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -38,13 +39,12 @@ from pyhybrid.models import (
 )
 from pyhybrid.models.families.regression import PUBLISHED
 from pyhybrid.privacy.bounds import lipschitz_bounds
-from pyhybrid.privacy.log_lik import LogLik
 from pyhybrid.privacy.weights import lipschitz_weights, weights_from_lipschitz
 from pyhybrid.rbridge import call_r
 from pyhybrid.running.tasks import named_progress
 from pyhybrid.studies.income import simulated_incomes
 from pyhybrid.studies.strict import beta_database, simulated_salaries
-from pyhybrid.validation.comparison import ARITHMETIC, ERRORS, MONTE_CARLO, Row, compare
+from pyhybrid.validation.comparison import ARITHMETIC, Row, compare, in_errors
 from pyhybrid.validation.posterior import ingredients, log_lik_tolerance, scalar_rows
 
 PART, SUPPLEMENT = "published program", "supplement"
@@ -81,21 +81,11 @@ def study_cases(
     }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
+class Side(NamedTuple):
     """One program by one engine: its fits without weights and with those of ours."""
 
     session: FitSession
     fits: tuple[PosteriorFit, PosteriorFit]
-
-    @property
-    def log_liks(self) -> list[FloatArray]:
-        """Log-likelihoods of all records at all draws of each fit, (S, n)."""
-        return [_matrix(self.session.bound.log_lik(fit.draws)) for fit in self.fits]
-
-
-def _matrix(log_lik: LogLik) -> FloatArray:
-    return np.concatenate([f for _, f in log_lik.blocks()], axis=1)[:, log_lik.row_of]
 
 
 def side_of(
@@ -145,7 +135,7 @@ def published_rows(
                 printed = make(bound, engine=engine, alpha=ours.fits[1].alpha)
             except (NotConverged, SamplingError) as error:
                 what = f"fits; the default program has the same posterior: {error}"
-                rows.append(_row(part, what, float("nan"), float("nan"), float("inf")))
+                rows.append(in_errors(part, what, np.nan, np.nan, np.inf, _SIDES))
             else:
                 rows += compare_sides(part, printed, ours, source)
                 sides.append(printed)
@@ -161,16 +151,16 @@ def compare_sides(part: str, printed: Side, ours: Side, source: Streams) -> Iter
         error = np.sqrt(sum(values.var(ddof=1) for values in maxima) / _BLOCKS)
         apart = abs(maxima[0].mean() - maxima[1].mean()) / error
         one, two = (2 * fit.bounds.overall for fit in both)
-        yield _row(part, f"2 Delta, {name}", one, two, apart)
+        yield in_errors(part, f"2 Delta, {name}", one, two, apart, _SIDES)
     for name, first, second in fits:
         pair = _scalars(printed, first, rng), _scalars(ours, second, rng)
         yield from scalar_rows(part, *pair, sides=_SIDES, of=f", {name}")
-    for (name, fit, _), log_lik in zip(fits, printed.log_liks, strict=True):
+    for name, fit, _ in fits:
         yield compare(
             part,
             f"log_lik of the same theta, {name}",
             fit.draws.flat("log_lik"),
-            fit.alpha * log_lik,
+            fit.alpha * printed.session.log_lik(fit),
             tolerance=log_lik_tolerance(fit.draws, printed.session.bound),
             sides=_SIDES,
         )
@@ -198,13 +188,6 @@ def _scalars(side: Side, fit: PosteriorFit, rng: np.random.Generator) -> dict[st
     return {**ingredients(bound, fit), "mean of predictions": means.reshape(draws.shape)}
 
 
-def _row(part: str, quantity: str, python: float, r: float, difference: float) -> Row:
-    return Row(
-        part=part, quantity=quantity, python=python, r=r, difference=float(difference),
-        tolerance=MONTE_CARLO, unit=ERRORS, sides=_SIDES,
-    )  # fmt: skip
-
-
 # --- A supplement ---------------------------------------------------------------------------------
 
 
@@ -224,44 +207,30 @@ def script_rows(
         alpha = lipschitz_weights(log_lik, scale=scale, shift=shift)
         after = given.get("log_lik_weighted", alpha * log_lik)
         overall = lipschitz_bounds(after, draw_quantile=quantile).overall
+        by_record, weighted_by_record = (lipschitz_bounds(f).by_record for f in (log_lik, after))
         pairs = {
             "2 Delta_alpha,x": (2 * theirs["bound"], 2 * overall),
-            "bounds by record, unweighted": (
-                theirs["by_record"], lipschitz_bounds(log_lik).by_record,
-            ),
+            "bounds by record, unweighted": (theirs["by_record"], by_record),
             "weights": (theirs["weights"], alpha),
-            "bounds by record, weighted": (
-                theirs["by_record_weighted"], lipschitz_bounds(after).by_record,
-            ),
-        }  # fmt: skip
+            "bounds by record, weighted": (theirs["by_record_weighted"], weighted_by_record),
+        }
         part = f"{SUPPLEMENT}: the script{of}, thresh {quantile:g}, c {scale:g}, g {shift:g}"
+        how = {"tolerance": ARITHMETIC, "to_largest": True, "sides": PRINTED_SIDES}
         for quantity, pair in pairs.items():
-            yield compare(
-                part, quantity, *pair, tolerance=ARITHMETIC, to_largest=True, sides=PRINTED_SIDES
-            )
+            yield compare(part, quantity, *pair, **how)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrintedEngine:
-    """An engine that runs the user's printed text in the place of the published program."""
+def engine_of(program: StanProgram, engine: Engine) -> Engine:
+    """An engine that samples the user's printed text in the place of the published program; data
+    that it does not declare, as a cap, are left out."""
+    known = declared_names(program, "data")
 
-    engine: Engine
-    program: StanProgram
-
-    @property
-    def name(self) -> str:
-        """Name of the engine."""
-        return self.engine.name
-
-    def status(self) -> Any:
-        """Status of the engine."""
-        return self.engine.status()
-
-    def sample(self, program: StanProgram, data: Mapping[str, Any], **how: Any) -> Draws:
-        """Sample the printed text; data that it does not declare, as a cap, are left out."""
-        known = declared_names(self.program, "data")
+    def sample(_: StanProgram, data: Mapping[str, Any], **how: Any) -> Draws:
         declared = {name: value for name, value in data.items() if name in known}
-        return self.engine.sample(self.program, declared, **how)
+        return engine.sample(program, declared, **how)
+
+    alike = SimpleNamespace(name=engine.name, status=engine.status, sample=sample)
+    return cast(Engine, alike)
 
 
 def read_printed(path: str | os.PathLike[str]) -> tuple[str, StanProgram]:

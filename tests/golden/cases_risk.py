@@ -1,4 +1,4 @@
-"""Cases of bounds, weights and risks: name, arguments, and for bad input the message."""
+"""Cases of bounds, weights and risks: name and arguments."""
 
 import math
 import random
@@ -31,20 +31,26 @@ def log_lik_inputs(rng: random.Random) -> dict[str, Matrix]:
     }  # fmt: skip
 
 
+def weighted_cases(rng: random.Random, name: str, matrix: Matrix) -> Cases:
+    """Without weights, under weights at random, and under weights of 0 and 1."""
+    alpha = [round(rng.random(), 6) for _ in matrix[0]]
+    ends = [float(i % 2) for i in range(len(matrix[0]))]
+    return [
+        (name, {"log_lik": matrix}),
+        (f"{name}, weighted", {"log_lik": matrix, "alpha": alpha}),
+        (f"{name}, weights 0 and 1", {"log_lik": matrix, "alpha": ends}),
+    ]
+
+
 def bounds_cases(rng: random.Random) -> Cases:
     cases: Cases = []
     for name, matrix in log_lik_inputs(rng).items():
-        n = len(matrix[0])
-        cases.append((name, {"log_lik": matrix}))
-        alpha = [round(rng.random(), 6) for _ in range(n)]
-        cases.append((f"{name}, weighted", {"log_lik": matrix, "alpha": alpha}))
-        ends = [float(i % 2) for i in range(n)]
-        cases.append((f"{name}, weights 0 and 1", {"log_lik": matrix, "alpha": ends}))
-        none = [0.0] * n
-        cases.append((f"{name}, weights 0", {"log_lik": matrix, "alpha": none}))
+        weighted = weighted_cases(rng, name, matrix)
+        args = weighted[1][1]
+        none = {"log_lik": matrix, "alpha": [0.0] * len(matrix[0])}
+        cases += [*weighted, (f"{name}, weights 0", none)]
         for q in (0.9, 0.5):
-            args = {"log_lik": matrix, "alpha": alpha, "draw_quantile": q}
-            cases.append((f"{name}, weighted, quantile {q}", args))
+            cases.append((f"{name}, weighted, quantile {q}", {**args, "draw_quantile": q}))
     long = draw_matrix(rng, 101, 4)
     cases.append(("quantile on a draw", {"log_lik": long, "draw_quantile": 0.9}))
     for value, alpha in ((-math.inf, 0.5), (math.nan, 0.5), (-math.inf, 0.0)):
@@ -53,26 +59,14 @@ def bounds_cases(rng: random.Random) -> Cases:
         args = {"log_lik": dropped, "alpha": [1.0, 1.0, alpha, 1.0], "draw_quantile": 0.9}
         cases.append((f"{value} in a dropped draw, weight {alpha}", args))
     cases.append(("smallest draw", {"log_lik": long, "draw_quantile": 1e-9}))
-    few = {"log_lik": [[-1.0, -2.0]]}
-    cases += [
-        ("a vector", {"log_lik": [-1.0, -2.0]}, "log_lik must have shape (S draws, n records)"),
-        ("text", {"log_lik": [["a", "b"]]}, "log_lik must be numeric"),
-        ("weight above 1", {**few, "alpha": [0.5, 1.5]},
-            "alpha must lie in [0, 1]: {record 1} has another weight"),
-        ("weight below 0", {**few, "alpha": [-0.5, 0.5]},
-            "alpha must lie in [0, 1]: {record 0} has another weight"),
-        ("weight NaN", {**few, "alpha": [0.5, NAN]}, "alpha must lie in [0, 1]: {record 1}"),
-        ("weights too few", {**few, "alpha": [0.5, 0.5, 0.5]},
-            "alpha must have 2 elements: found 3"),
-        ("quantile 0", {**few, "draw_quantile": 0}, "draw_quantile must lie in (0, 1]: found 0"),
-        ("quantile above 1", {**few, "draw_quantile": 1.01},
-            "draw_quantile must lie in (0, 1]: found 1.01"),
-        ("quantile NaN", {**few, "draw_quantile": NAN}, "draw_quantile must be a finite number"),
-    ]  # fmt: skip
     return cases
 
 
-TRANSFORMS = ("linear", "reciprocal", "threshold", "logistic", "softmax")
+TRANSFORMS: dict[str, Case] = {
+    name: {"transform": name}
+    for name in ("linear", "reciprocal", "threshold", "logistic", "softmax")
+}
+TRANSFORMS["threshold"]["threshold"] = 2.5
 
 
 def lipschitz_weights_cases(rng: random.Random) -> Cases:
@@ -80,15 +74,12 @@ def lipschitz_weights_cases(rng: random.Random) -> Cases:
     for name, matrix in log_lik_inputs(rng).items():
         if name == "tiny and huge":
             continue
-        for transform in TRANSFORMS:
-            args: Case = {"log_lik": matrix, "transform": transform}
-            if transform == "threshold":
-                args["threshold"] = 2.5
+        for transform, how in TRANSFORMS.items():
+            args: Case = {"log_lik": matrix, **how}
             cases.append((f"{name}, {transform}", args))
             if "inf" not in name and name != "NaN":
-                cases.append(
-                    (f"{name}, {transform}, quantile 0.9", {**args, "draw_quantile": 0.9})
-                )  # fmt: skip
+                fewer_draws = {**args, "draw_quantile": 0.9}
+                cases.append((f"{name}, {transform}, quantile 0.9", fewer_draws))
     regular = draw_matrix(rng, 6, 5)
     for scale, shift in ((0.7, 0.0), (0.5, -0.3), (1.0, 0.2), (0.0, 0.5), (-1.0, 1.0)):
         args = {"log_lik": regular, "scale": scale, "shift": shift}
@@ -101,22 +92,6 @@ def lipschitz_weights_cases(rng: random.Random) -> Cases:
                 cases.append((f"{risk}, {name}, {transform}", args))
         args = {"log_lik": regular, "risk": risk, "draw_quantile": 0.7}
         cases.append((f"{risk}, quantile 0.7", args))
-    cases += [
-        ("unknown risk", {"log_lik": regular, "risk": "mean"},
-            "risk must be one of size, range, deviation: found 'mean'"),
-        (
-            "unknown transform",
-            {"log_lik": regular, "transform": "cubic"},
-            "transform must be one of linear, reciprocal, threshold, logistic, softmax: "
-            "found 'cubic'",
-        ),
-        ("threshold missing", {"log_lik": regular, "transform": "threshold"},
-            "threshold must be given with transform='threshold', and only then"),
-        ("threshold not wanted", {"log_lik": regular, "threshold": 1.0},
-            "threshold must be given with transform='threshold', and only then"),
-        ("scale infinite", {"log_lik": regular, "scale": INF}, "scale must be a finite number"),
-        ("a vector", {"log_lik": [1.0]}, "log_lik must have shape (S draws, n records)"),
-    ]  # fmt: skip
     return cases
 
 
@@ -128,21 +103,12 @@ def weights_cases(rng: random.Random) -> Cases:
         "all infinite": [INF, INF], "all equal": [0.1, 0.1, 0.1],
         "on the threshold": [2.4999999, 2.5, 2.5000001],
     }  # fmt: skip
-    cases: Cases = []
-    for name, f in inputs.items():
-        for transform in TRANSFORMS:
-            args: Case = {"lipschitz": f, "transform": transform, "scale": 0.9, "shift": 0.05}
-            if transform == "threshold":
-                args["threshold"] = 2.5
-            cases.append((f"{name}, {transform}", args))
-    cases += [
-        ("negative", {"lipschitz": [1.0, -1.0]},
-            "lipschitz must be >= 0 and not NaN: {record 1} is not"),
-        ("NaN", {"lipschitz": [NAN, 1.0]}, "lipschitz must be >= 0 and not NaN: {record 0}"),
-        ("empty", {"lipschitz": []}, "lipschitz must be a vector of shape (n,), n >= 1"),
-        ("threshold 0", {"lipschitz": [1.0], "transform": "threshold", "threshold": 0},
-            "threshold must be above 0: found 0"),
-    ]  # fmt: skip
+    scaled = {"scale": 0.9, "shift": 0.05}
+    cases: Cases = [
+        (f"{name}, {transform}", {"lipschitz": f, "transform": transform, **scaled, **how})
+        for name, f in inputs.items()
+        for transform, how in TRANSFORMS.items()
+    ]
     return cases
 
 
@@ -178,17 +144,6 @@ def risk_cases(rng: random.Random) -> Cases:
     cases: Cases = list(inputs.items())
     for radius in (0.15, 0.2, 0.25, 0.3):
         cases.append((f"published radius {radius}", {"y": regular, "radius": radius}))
-    y = {"y": [1.0, 2.0]}
-    cases += [
-        ("radius 0", {**y, "radius": 0}, "radius must be above 0: found 0"),
-        ("radius negative", {**y, "radius": -0.2}, "radius must be above 0: found -0.2"),
-        ("unknown kind", {**y, "kind": "ratio"},
-            "kind must be one of relative, absolute: found 'ratio'"),
-        ("value NaN", {"y": [1.0, NAN]}, "y must be finite: {record 1}"),
-        ("value infinite", {"y": [INF, 1.0]}, "y must be finite: {record 0}"),
-        ("pattern too short", {**y, "pattern": ["a"]},
-            "pattern must have shape (n,) or (n, p), n = 2: found (1,)"),
-    ]  # fmt: skip
     return cases
 
 
@@ -199,9 +154,6 @@ def count_cases(rng: random.Random) -> Cases:
         ("scaled", {"risk": risk, "scale": 0.6, "shift": -0.1}),
         ("clipped above", {"risk": risk, "scale": 2.0, "shift": 0.3}),
         ("one record", {"risk": [0.25]}),
-        ("above 1", {"risk": [0.5, 1.25]}, "risk must lie in [0, 1]: {record 1} is above"),
-        ("negative", {"risk": [-0.5]}, "risk must be >= 0 and not NaN: {record 0} is not"),
-        ("shift NaN", {"risk": [0.5], "shift": NAN}, "shift must be a finite number"),
     ]
 
 
@@ -213,10 +165,6 @@ def scalar_cases(_: random.Random) -> Cases:
         ("down", args(4, 2.5, 10.1)),
         ("already below", args(2, 12, 10)),
         ("equal", args(1, 3.3, 3.3)),
-        ("no records", args(0, 1, 1), "n must be a whole number >= 1: found 0"),
-        ("part of a record", args(1.5, 1, 1), "n must be a whole number >= 1: found 1.5"),
-        ("target 0", args(2, 0, 1), "target_bound must be above 0: found 0"),
-        ("unweighted infinite", args(2, 1, INF), "unweighted_bound must be a finite number"),
     ]
 
 
@@ -227,11 +175,6 @@ def truncate_cases(_: random.Random) -> Cases:
         ("all below", {"alpha": alpha, "lipschitz": f, "cap": 100.0}),
         ("infinite", {"alpha": [0.1, 0.0], "lipschitz": [INF, INF], "cap": 9.0}),
         ("one record", {"alpha": [1.0], "lipschitz": [4.0], "cap": 3.5}),
-        ("cap 0", {"alpha": [1.0], "lipschitz": [4.0], "cap": 0}, "cap must be above 0: found 0"),
-        ("unlike lengths", {"alpha": [1.0, 1.0], "lipschitz": [4.0], "cap": 1},
-            "alpha must have 1 elements: found 2"),
-        ("f negative", {"alpha": [1.0], "lipschitz": [-4.0], "cap": 1},
-            "lipschitz must be >= 0 and not NaN: {record 0} is not"),
     ]  # fmt: skip
 
 
@@ -249,11 +192,6 @@ def reweight_cases(rng: random.Random) -> Cases:
         ("all bounds 0", {"alpha": [0.5, 0.0], "by_record": [0.0, 0.0]}),
         ("no slack", {"alpha": [0.4, 0.6], "by_record": [2.0, 2.0], "k": 1}),
         ("one record", {"alpha": [0.4], "by_record": [2.0]}),
-        ("infinite", {"alpha": [0.4, 0.4], "by_record": [2.0, INF]},
-            "by_record must be finite: {record 1} has no bound; give it weight 0"),
-        ("k 0", {**args, "k": 0}, "k must lie in (0, 1]: found 0"),
-        ("k above 1", {**args, "k": 1.5}, "k must lie in (0, 1]: found 1.5"),
-        ("bound 0 given", {**args, "bound": 0}, "bound must be above 0: found 0"),
     ]  # fmt: skip
 
 
@@ -265,10 +203,6 @@ def censor_cases(rng: random.Random) -> Cases:
         alpha = [(0.0, 1.0, 0.37)[i % 3] for i in range(n)]
         args = {"log_lik": matrix, "alpha": alpha, "cap": 0.9}
         cases.append((f"{name}, weighted", args))
-    cases += [
-        ("cap negative", {"log_lik": [[1.0]], "cap": -1}, "cap must be above 0: found -1"),
-        ("cap infinite", {"log_lik": [[1.0]], "cap": INF}, "cap must be a finite number"),
-    ]
     return cases
 
 

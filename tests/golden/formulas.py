@@ -7,12 +7,13 @@ import math
 import statistics
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 INF = math.inf
 Case = dict[str, Any]
 Cases = list[tuple[Any, ...]]
-"""Name and arguments of each; of wrong ones the error, too."""
+"""Name and arguments of each."""
 Matrix = list[list[float]]
 
 
@@ -152,15 +153,29 @@ def reweight(
     return out
 
 
-def censor(log_lik: Matrix, cap: float, alpha: list[float] | None = None) -> Matrix:
-    weights = [1.0] * len(log_lik[0]) if alpha is None else alpha
+def center_and_censor(
+    log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None,
+    excess: list[float] | None = None,
+) -> Matrix:  # fmt: skip
+    n = len(log_lik[0])
+    below, above = cap if isinstance(cap, list) else (cap, cap)
+    middle = [0.0] * n if center is None else center
+    weights = [1.0] * n if alpha is None else alpha
+    added = [0.0] * len(log_lik) if excess is None else excess
 
-    def one(a: float, f: float) -> float:
+    def one(f: float, c: float, a: float, e: float) -> float:
         if a == 0:
             return 0.0
-        return -cap if math.isnan(f) else clip(a * f, -cap, cap)
+        return -below if math.isnan(f) else clip(a * (f - c) + e, -below, above)
 
-    return [[one(a, f) for a, f in zip(weights, row, strict=True)] for row in log_lik]
+    return [
+        [one(*own, e) for own in zip(row, middle, weights, strict=True)]
+        for row, e in zip(log_lik, added, strict=True)
+    ]
+
+
+def censor(log_lik: Matrix, cap: float, alpha: list[float] | None = None) -> Matrix:
+    return center_and_censor(log_lik, cap, None, alpha)
 
 
 def histogram_counts(y: list[float], lower: float, upper: float, n_bins: int) -> list[int]:
@@ -223,27 +238,14 @@ def combined(
     }  # fmt: skip
 
 
-def partially_one(q: list[float], v: list[float]) -> Case:
+def one_of(q: list[float], v: list[float], whole: int, sign: int, size_ratio: float = 1.0) -> Case:
+    """Total (whole + 1/m) b + sign v; where it is not positive, of fully synthetic sets, v."""
     m, (mean, b), within = len(q), mean_var(q), mean_var(v)[0]
-    df = (m - 1) * squared(Fraction(1), within, b / m, 1)
-    return combined(mean, b / m + within, df, b, within)
-
-
-def imputation_one(q: list[float], v: list[float]) -> Case:
-    m, (mean, b), within = len(q), mean_var(q), mean_var(v)[0]
-    spread = (1 + Fraction(1, m)) * b
-    return combined(
-        mean, within + spread, (m - 1) * squared(Fraction(1), within, spread, 1), b, within
-    )
-
-
-def fully_one(q: list[float], v: list[float], size_ratio: float = 1.0) -> Case:
-    m, (mean, b), within = len(q), mean_var(q), mean_var(v)[0]
-    spread = (1 + Fraction(1, m)) * b
-    total = spread - within
-    if total <= 0:
+    spread = (whole + Fraction(1, m)) * b
+    if spread + sign * within <= 0 and sign < 0:
         return combined(mean, Fraction(size_ratio) * within, m - 1, b, within, True)
-    return combined(mean, total, (m - 1) * squared(Fraction(1), within, spread, -1), b, within)
+    df = (m - 1) * squared(Fraction(1), within, spread, sign)
+    return combined(mean, spread + sign * within, df, b, within)
 
 
 def nested_one(q: Matrix, v: Matrix) -> Case:
@@ -282,16 +284,7 @@ def by_column(one: Callable[..., Case], depth: int) -> Callable[..., Case]:
     return rule
 
 
-FORMULAS: dict[str, Callable[..., Any]] = {
-    "censor": censor, "combine_fully_synthetic": by_column(fully_one, 1),
-    "combine_multiple_imputation": by_column(imputation_one, 1),
-    "combine_nested": by_column(nested_one, 2),
-    "combine_partially_synthetic": by_column(partially_one, 1), "compose": compose,
-    "count_weights": count_weights, "epsilon_of_bound": epsilon_of_bound,
-    "histogram_counts": histogram_counts, "lipschitz_bounds": lipschitz_bounds,
-    "lipschitz_weights": lipschitz_weights, "pairwise_risk": pairwise_risk,
-    "perturbed_probabilities": perturbed_probabilities, "radius_risk": radius_risk,
-    "reweight": reweight, "round_up": round_up,
-    "scalar_weights": scalar_weights, "truncate_weights": truncate_weights,
-    "weights_from_lipschitz": weights_from_lipschitz,
-}  # fmt: skip
+combine_partially_synthetic = by_column(partial(one_of, whole=0, sign=1), 1)
+combine_multiple_imputation = by_column(partial(one_of, whole=1, sign=1), 1)
+combine_fully_synthetic = by_column(partial(one_of, whole=1, sign=-1), 1)
+combine_nested = by_column(nested_one, 2)

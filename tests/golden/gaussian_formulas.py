@@ -9,7 +9,14 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any
 
-from tests.golden.formulas import DECIMALS, Case, Matrix, ceiling_at, quantile7
+from tests.golden.formulas import (
+    DECIMALS,
+    Case,
+    Matrix,
+    ceiling_at,
+    center_and_censor,
+    quantile7,
+)
 
 getcontext().prec = 60
 HALF_LOG_TWO_PI = (
@@ -142,27 +149,6 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return float(r + 2 * (r * -Decimal(delta).ln()).sqrt())
 
 
-def center_and_censor(
-    log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None,
-    excess: list[float] | None = None,
-) -> Matrix:  # fmt: skip
-    n = len(log_lik[0])
-    below, above = cap if isinstance(cap, list) else (cap, cap)
-    middle = [0.0] * n if center is None else center
-    weights = [1.0] * n if alpha is None else alpha
-    added = [0.0] * len(log_lik) if excess is None else excess
-
-    def one(f: float, c: float, a: float, e: float) -> float:
-        if a == 0:
-            return 0.0
-        return -below if math.isnan(f) else min(max(a * (f - c) + e, -below), above)
-
-    return [
-        [one(*own, e) for own in zip(row, middle, weights, strict=True)]
-        for row, e in zip(log_lik, added, strict=True)
-    ]
-
-
 def frozen_excess(
     log_lik: Matrix, cap: Any, center: list[float] | None = None, alpha: list[float] | None = None
 ) -> list[float]:
@@ -194,13 +180,3 @@ def deviation(values: list[float]) -> float:
 
 def gaussian_mu(log_lik: Matrix, alpha: list[float] | None = None) -> list[float]:
     return [deviation(g) if finite(g) else math.inf for g in terms(log_lik, alpha)]
-
-
-GAUSSIAN_FORMULAS: dict[str, Callable[..., Any]] = {
-    "center_and_censor": center_and_censor, "frozen_excess": frozen_excess,
-    "compose_mu": compose_mu, "delta_of_mu": delta_of_mu,
-    "epsilon_of_censoring": epsilon_of_censoring, "epsilon_of_mu": epsilon_of_mu,
-    "epsilon_of_range": epsilon_of_range, "epsilon_of_rho": epsilon_of_rho,
-    "gaussian_mu": gaussian_mu, "loss_ranges": loss_ranges, "mu_of_epsilon": mu_of_epsilon,
-    "mu_of_release": mu_of_release, "rho_of_range": rho_of_range,
-}  # fmt: skip

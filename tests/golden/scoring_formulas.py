@@ -51,9 +51,9 @@ def clip_scores(scores: list[Row], whitening: list[Row], clip: float) -> list[Ro
     return clipped
 
 
-def total(rows: list[Row], others: list[Row]) -> list[Row]:
-    return [[math.fsum(a[j] * b[k] for a, b in zip(rows, others, strict=True)) for k in (0, 1)]
-            for j in (0, 1)]  # fmt: skip
+def total(rows: list[Row], others: list[Row], share: float) -> list[Row]:
+    """`share` times the sum over the rows of one's row times the other's, (2, 2)."""
+    return [[share * x for x in r] for r in times(transposed(rows), others)]
 
 
 def plus(a: list[Row], b: list[Row]) -> list[Row]:
@@ -67,7 +67,7 @@ def scoring_design(
     rows = [row for table in scores for row in table]
     n, d = len(scores[0]), 2
     share = n / len(rows)
-    information = plus([[share * x for x in r] for r in total(rows, rows)], precision)
+    information = plus(total(rows, rows, share), precision)
     W = whitening(information)
     white = times(rows, W)
     half, tried = inverse(W), []
@@ -75,10 +75,8 @@ def scoring_design(
     for multiple in clips:
         clip = multiple * math.sqrt(d / n)
         psi = clip_scores(rows, W, clip)
-        G = plus(
-            [[share * x for x in r] for r in total(psi, rows)], times(transposed(W), precision)
-        )
-        M = [[share * x for x in r] for r in total(psi, psi)]
+        G = plus(total(psi, rows, share), times(transposed(W), precision))
+        M = total(psi, psi, share)
         b = [share * math.fsum(p[k] - w[k] for p, w in zip(psi, white, strict=True))
              for k in (0, 1)]  # fmt: skip
         noise = (sensitivity * clip / mu) ** 2
@@ -125,7 +123,6 @@ def clip_cases(rng: random.Random) -> Cases:
         ("whole", {"scores": rows, "whitening": W, "clip": 1e6}),
         ("a row that is not finite is 0",
          {"scores": [*rows, [math.inf, 1.0], [math.nan, 0.0]], "whitening": W, "clip": 0.5}),
-        ("clip 0", {"scores": rows, "whitening": W, "clip": 0.0}, "clip must be above 0: found 0"),
     ]  # fmt: skip
 
 
@@ -150,7 +147,4 @@ def step_cases(rng: random.Random) -> Cases:
 
 SCORING_CASES = {
     "clip_scores": clip_cases, "scoring_design": design_cases, "scoring_step": step_cases,
-}  # fmt: skip
-SCORING_FORMULAS = {
-    "clip_scores": clip_scores, "scoring_design": scoring_design, "scoring_step": scoring_step,
 }  # fmt: skip

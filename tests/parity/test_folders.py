@@ -52,7 +52,6 @@ def test_r_reads_what_python_wrote(tmp_path: Path, r: Callable[..., Any]) -> Non
         on_not_converged="warn",
     )  # fmt: skip
     release.save(tmp_path / "out", report=False)
-    session_in_r.start_r()
     package = session_in_r._package()
     package["read_from"] = ri.evalr(_READ.strip())(package["from_release"])
     found = r("read_from", path=str(tmp_path / "out"))

@@ -98,7 +98,6 @@ def test_releases_cost_what_pythons_do(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of R-hat: draws are few
         release = python.release_from(session, n_synthetic=2, n_draws_released=2, refits=4)
-    session_in_r.start_r()
     package = session_in_r._package()
     package["from_stored"] = ri.evalr(_STORED.strip())(package["synthesize"])
     found = r(

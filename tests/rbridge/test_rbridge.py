@@ -262,7 +262,7 @@ def test_what_does_not_fit_is_named(
     printed: str, rpy2: str, cause: str, monkeypatch: pytest.MonkeyPatch,
     stand_in: Callable[[str], None],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(status_module, "_version", lambda name: rpy2)
+    monkeypatch.setattr(status_module, "version_of", lambda name: rpy2)
     stand_in(f"printf '{printed}\\n'")
     assert cause in _refusal()
     assert "install" in rbridge.r_status().remedy
@@ -271,7 +271,7 @@ def test_what_does_not_fit_is_named(
 def test_an_rpy2_that_crashes_is_found_out_elsewhere(
     monkeypatch: pytest.MonkeyPatch, stand_in: Callable[[str], None]
 ) -> None:
-    monkeypatch.setattr(status_module, "_version", lambda name: "3.6.5")
+    monkeypatch.setattr(status_module, "version_of", lambda name: "3.6.5")
     monkeypatch.setattr(status_module, "_TRIAL", "import os; os.abort()")
     stand_in("printf 'R:4.2.2\\nmatrixStats:1\\n'")
     assert "fails in a trial process" in _refusal()

@@ -94,7 +94,7 @@ def test_points_of_a_curve_have_bars_of_1_96_standard_errors() -> None:
 
 
 def test_validation_marks_what_disagrees() -> None:
-    of = {"part": "array functions", "python": 1.0, "tolerance": 1e-9}
+    of = {"part": "same draws", "python": 1.0, "tolerance": 1e-9}
     one = Row(quantity="gaussian_mu", r=1.0, difference=0.0, **of)
     rows = one, Row(quantity="count_weights", r=2.0, difference=1.0, **of)
     own = {"model": "Poisson", "engines": "embedded", "table": "a.csv", "records": "1200"}

@@ -11,7 +11,8 @@ from pyhybrid.studies.income import PUBLISHED_BOUNDS
 _QUARTILES = dict.fromkeys(("q1", "median", "q3"), 0.0)
 
 
-def _summary(rows: Mapping[tuple[str, str, str], float], n: int = 10) -> pd.DataFrame:
+def summary_of(rows: Mapping[tuple[str, str, str], float], n: int = 10) -> pd.DataFrame:
+    """A study's summary of n databases, from means by setting, synthesizer and quantity."""
     return pd.DataFrame(
         {
             "setting": setting, "synthesizer": synthesizer, "quantity": quantity, "n": n,
@@ -26,30 +27,29 @@ def _holds(study: str, start: str, summary: pd.DataFrame) -> bool | None:
     return claim.check(summary)[1]
 
 
-def _bounds(factor: float, *, reverse: bool = False) -> dict[tuple[str, str, str], float]:
-    values = list(PUBLISHED_BOUNDS.values())
-    values = values[::-1] if reverse else values
-    return {
-        (setting, f"LW ({c:g}, {g:g})", "Lipschitz bound"): factor * value
-        for setting in STUDIES["E"].settings
-        for (c, g), value in zip(PUBLISHED_BOUNDS, values, strict=True)
-    }
-
-
 Rows = dict[tuple[str, str, str], float]
+
+
+def _rows(setting: str, quantity: str, values: Mapping[str, float]) -> Rows:
+    return {(setting, name, quantity): value for name, value in values.items()}
+
+
+def _bounds(factor: float, *, reverse: bool = False) -> Rows:
+    values = list(PUBLISHED_BOUNDS.values())[:: -1 if reverse else 1]
+    labels = (f"LW ({c:g}, {g:g})" for c, g in PUBLISHED_BOUNDS)
+    bounds = {name: factor * value for name, value in zip(labels, values, strict=True)}
+    settings = STUDIES["E"].settings
+    return {key: x for s in settings for key, x in _rows(s, "Lipschitz bound", bounds).items()}
 
 
 def _nearer(final: float, scalar: float) -> Rows:
     values = {"data": 100.0, "CW": 105.0, "CW_final": final, "LW": 110.0, "SW": scalar}
-    return {
-        ("salary, simulated", name, statistic): value
-        for statistic in ("mean", "median", "q15", "q90")
-        for name, value in values.items()
-    }
+    parts = [_rows("salary, simulated", of, values) for of in ("mean", "median", "q15", "q90")]
+    return {key: value for part in parts for key, value in part.items()}
 
 
 def _salaries(values: dict[str, float], setting: str = "salary, simulated") -> Rows:
-    return {(setting, name, "max-ECDF"): value for name, value in values.items()}
+    return _rows(setting, "max-ECDF", values)
 
 
 def _ordered(of_epsilon: float) -> Rows:
@@ -64,36 +64,33 @@ def _truncated(quantity: str, *values: float) -> Rows:
 
 
 def _medians(weighted: float, histogram: float) -> Rows:
-    values = {
+    return _rows("n = 2000", "median", {
         "data": 10.0, "Weighted": weighted, "Censor_w at 5": 12.0, "Censor_uw at 5": 14.0,
         "Weighted-e at 5": 15.0, "PH at 5": histogram,
-    }  # fmt: skip
-    return {("n = 2000", name, "median"): value for name, value in values.items()}
+    })  # fmt: skip
 
 
 def _posterior(mean: float, spread: float) -> Rows:
-    values = {"posterior": (10.0, 2.0), "censored posterior": (mean, spread)}
+    both = {"mean": (10.0, mean), "standard deviation": (2.0, spread)}
     return {
-        ("posterior of phi, n = 2000", name, f"{what} of phi"): value
-        for name, both in values.items()
-        for what, value in zip(("mean", "standard deviation"), both, strict=True)
+        ("posterior of phi, n = 2000", f"{name}posterior", f"{what} of phi"): value
+        for what, values in both.items()
+        for name, value in zip(("", "censored "), values, strict=True)
     }
 
 
 def _at_risk(named: float, error: float) -> Rows:
     """norm + logit names 0.001, at an error of 2; the masks `named` at `error`."""
-    masks = dict.fromkeys((*masked._STRENGTHS, masked._COPULA), (named, error))
-    off = {"DA-MI, masks off": (0.0, 0.0)}  # no mask: counts for nothing
-    return {
-        (masked._SETTING, name, quantity): value
-        for name, both in {**masks, **off, "normal + logit": (0.001, 2.0)}.items()
-        for quantity, value in zip((masked._NAMED, masked._ERROR), both, strict=True)
-    }
+    masks, off = (*masked._STRENGTHS, masked._COPULA), "DA-MI, masks off"  # counts for nothing
+    risk = {**dict.fromkeys(masks, named), off: 0.0, "normal + logit": 0.001}
+    errors = {**dict.fromkeys(masks, error), off: 0.0, "normal + logit": 2.0}
+    setting = masked._SETTING
+    return _rows(setting, masked._NAMED, risk) | _rows(setting, masked._ERROR, errors)
 
 
 def _quartiles(off: float) -> pd.DataFrame:
     """Printed quartiles of table 1, one of them so many printed deviations off."""
-    rows = _summary({("n = 2000", label, strict._MET): 1.0 for label in strict._COUNTS})
+    rows = summary_of({("n = 2000", label, strict._MET): 1.0 for label in strict._COUNTS})
     printed = pd.DataFrame(strict._COUNTS.values(), columns=strict._PRINTED, dtype=float)
     for name in _QUARTILES:
         rows[name] = printed[f"printed {name}"]
@@ -138,7 +135,7 @@ CLAIMS: dict[tuple[str, str], list[tuple[Rows, bool | None]]] = {
 @pytest.mark.parametrize("claim", CLAIMS, ids=" ".join)
 def test_a_claim_holds_for_numbers_that_meet_it_alone(claim: tuple[str, str]) -> None:
     for rows, holds in CLAIMS[claim]:
-        assert _holds(*claim, _summary(rows)) is holds
+        assert _holds(*claim, summary_of(rows)) is holds
 
 
 @pytest.mark.parametrize(("power", "holds"), [(-0.5, True), (-0.4, False)])
@@ -146,7 +143,7 @@ def test_the_rate_of_contraction(power: float, holds: bool) -> None:
     names = ("Unweighted", "Weighted", "Weighted-M")
     parts = []
     for setting in STUDIES["A"].settings:
-        rows = _summary({(setting, name, MU): 100.0 for name in names})
+        rows = summary_of({(setting, name, MU): 100.0 for name in names})
         parts.append(rows.assign(mc_error=float(setting.removeprefix("n = ")) ** power))
     assert _holds("A", "posteriors contract", pd.concat(parts)) is holds
 
@@ -158,9 +155,9 @@ def test_quartiles_of_table_1(off: float, holds: bool) -> None:
 
 def test_a_setting_of_few_databases_is_no_evidence() -> None:
     rows, few = _ordered(10.0), _salaries(dict.fromkeys(("Weighted", "Censor_w"), 1.0), "few")
-    both = pd.concat([_summary(rows), _summary(few, n=9)])
+    both = pd.concat([summary_of(rows), summary_of(few, n=9)])
     assert _holds("G", "Weighted is nearest", both) is True
-    assert _holds("G", "Weighted is nearest", _summary(rows, n=9)) is None
+    assert _holds("G", "Weighted is nearest", summary_of(rows, n=9)) is None
 
 
 def test_chains_that_disagree_are_no_evidence() -> None:
@@ -172,6 +169,6 @@ def test_chains_that_disagree_are_no_evidence() -> None:
     start = "bounds of the six pairs"
     for rhat, holds in ((1.8, None), (1.01, False)):
         of_chains = {(mixture, "LW (0.7, 0)", "worst R-hat"): rhat}
-        assert _holds("E", start, _summary(rows | of_chains)) is holds
+        assert _holds("E", start, summary_of(rows | of_chains)) is holds
     one_normal = {key: value for key, value in rows.items() if key[0] == first}
-    assert _holds("E", start, _summary(one_normal)) is None  # not the paper's model
+    assert _holds("E", start, summary_of(one_normal)) is None  # not the paper's model

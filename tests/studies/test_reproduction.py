@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.studies import STUDIES, run_study, study
+from pyhybrid.studies import STUDIES, Size, run_study, study
 from pyhybrid.studies.runner import reproduce, reproduction_page
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -68,18 +68,17 @@ def test_every_published_number_was_run(stored: dict[str, pd.DataFrame]) -> None
 
 
 @pytest.mark.samples
-@pytest.mark.parametrize(
-    ("name", "settings", "replicates"),
-    [("A", ("n = 100",), 4), ("B", None, 1), ("C", None, 1), ("F", None, 1), ("I", None, 1)],
-)
+@pytest.mark.parametrize(("name", "size", "changes"), [
+    ("A", Size(replicates=4), {"settings": ("n = 100",)}), ("B", Size(replicates=1), {}),
+    ("C", Size(replicates=1), {}), ("I", Size(replicates=1), {}),
+    ("F", Size(replicates=1, options={"warmup": 300, "draws": 400}), {}),
+])  # fmt: skip
 def test_the_stored_numbers_are_todays(
-    name: str, settings: Any, replicates: int, stored: dict[str, pd.DataFrame], tmp_path: Path
+    name: str, size: Size, changes: Any, stored: dict[str, pd.DataFrame], tmp_path: Path
 ) -> None:
     """Other databases, within 8 standard errors of the difference of both means and 2 %."""
-    asked = STUDIES[name] if settings is None else replace(STUDIES[name], settings=settings)
-    result = run_study(
-        asked, out=tmp_path / name, replicates=replicates, seed=77, engine="embedded", workers=2
-    )
+    asked = replace(STUDIES[name], **changes)
+    result = run_study(asked, out=tmp_path / name, size=size, seed=77, engine="embedded")
     assert result.failed == {}
     both = result.summary.merge(stored[name], on=SUMMARY[:3], suffixes=("", "_stored"))
     assert len(both) == len(result.summary)

@@ -1,7 +1,6 @@
 """Studies F and G: the papers' mechanisms, counts held against theirs, the cost of a cap."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from pyhybrid.mechanisms import Censored, Truncated
@@ -9,6 +8,7 @@ from pyhybrid.models import Beta
 from pyhybrid.studies import STUDIES
 from pyhybrid.studies.runner import reproduce
 from pyhybrid.studies.strict import replaced_and_removed, strict_mechanisms
+from tests.studies.test_claims import summary_of
 
 PUBLISHED = {
     "Weighted-e": (29, 195, 573), "Censor_uw": (247, 419, 809), "Censor_w": (110, 408, 741),
@@ -18,32 +18,24 @@ DEVIATIONS = (130.0, 93.0, 36.0)
 
 def _verdicts(censor_w: tuple[float, ...], n: int) -> list[str]:
     """Of the counts of Censor_w at 5, 4 and 3, with deviations as published."""
-    rows = [
-        {
-            "setting": "n = 2000", "synthesizer": f"{name} at {epsilon}",
-            "quantity": "records at the cap", "n": n, "mean": value,
-            "mc_error": deviation / n**0.5, "lowest": value, "highest": value,
-            "q1": value, "median": value, "q3": value,
-        }
+    rows = {
+        ("n = 2000", f"{name} at {epsilon}", "records at the cap"): value
         for name, values in {**PUBLISHED, "Censor_w": censor_w}.items()
-        for epsilon, value, deviation in zip((5, 4, 3), values, DEVIATIONS, strict=True)
-    ]  # fmt: skip
-    lines = reproduce(STUDIES["F"], pd.DataFrame(rows))
+        for epsilon, value in zip((5, 4, 3), values, strict=True)
+    }
+    errors = np.tile(DEVIATIONS, len(PUBLISHED)) / n**0.5
+    lines = reproduce(STUDIES["F"], summary_of(rows, n).assign(mc_error=errors))
     counts = lines["quantity"].str.fullmatch(r"Censor_w at \d, records at the cap .*")
     return lines["verdict"][counts].tolist()
 
 
-@pytest.mark.parametrize(
-    ("counts", "n", "expected"),
-    [
-        ((107, 389, 741), 40, ["agrees"] * 3),
-        ((107, 389, 741), 9, ["no evidence"] * 3),
-        # The control: plain Lipschitz weights give 11, 78, 436 over 40 databases.
-        ((11, 78, 436), 40, ["differs, with experiment"] * 3),
-        ((110, 408, 436), 40, ["agrees", "agrees", "differs, with experiment"]),
-        ((11, 408, 741), 40, ["differs, with experiment", "agrees", "agrees"]),
-    ],
-)
+@pytest.mark.parametrize(("counts", "n", "expected"), [
+    ((107, 389, 741), 40, ["agrees"] * 3), ((107, 389, 741), 9, ["no evidence"] * 3),
+    # The control: plain Lipschitz weights give 11, 78, 436 over 40 databases.
+    ((11, 78, 436), 40, ["differs, with experiment"] * 3),
+    ((110, 408, 436), 40, ["agrees", "agrees", "differs, with experiment"]),
+    ((11, 408, 741), 40, ["differs, with experiment", "agrees", "agrees"]),
+])  # fmt: skip
 def test_counts_of_plain_weights_inside_the_censoring_do_not_agree(
     counts: tuple[float, ...], n: int, expected: list[str]
 ) -> None:

@@ -53,12 +53,23 @@ def _study(*settings: str, **changes: Any) -> Study:
     return replace(plain, **changes)
 
 
-def _options(**changes: Any) -> dict[str, Any]:
-    return {"engine": "embedded", **changes}
+OPTIONS: dict[str, Any] = {"engine": "embedded"}
+
+
+def _values(values: Any, synthesizer: str = "LW", quantity: str = "bound") -> pd.DataFrame:
+    """Rows of one quantity, a database each."""
+    whole = {"setting": "a", "synthesizer": synthesizer, "quantity": quantity}
+    return pd.DataFrame({"replicate": range(len(values)), "value": values}).assign(**whole)
+
+
+def _published(low: float, high: float, synthesizer: str = "LW", quantity: str = "bound",
+               setting: str = "a", **line: Any) -> Published:  # fmt: skip
+    return Published(setting=setting, synthesizer=synthesizer, quantity=quantity, shown="x",
+                     low=low, high=high, **line)  # fmt: skip
 
 
 def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
-    result = run_study(_study("a"), out=tmp_path / "out", replicates=9, **_options())
+    result = run_study(_study("a"), out=tmp_path / "out", replicates=9, **OPTIONS)
     values = result.rows.loc[result.rows["quantity"] == "mean", "value"]
     row = result.summary.iloc[0]
     assert row["mean"] == pytest.approx(values.mean(), rel=1e-12)
@@ -90,9 +101,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert load_study(tmp_path / "killed").rows["replicate"].nunique() == finished
     begun = {path: path.stat().st_mtime_ns for path in parts.glob("*.parquet")}
     study = _study("slow")
-    run_study(study, out=tmp_path / "killed", replicates=20, workers=2, **_options())
+    run_study(study, out=tmp_path / "killed", replicates=20, workers=2, **OPTIONS)
     assert {path: path.stat().st_mtime_ns for path in begun} == begun
-    result = run_study(study, out=tmp_path / "whole", replicates=20, **_options())
+    result = run_study(study, out=tmp_path / "whole", replicates=20, **OPTIONS)
     files = [(tmp_path / each / "results.parquet").read_bytes() for each in ("killed", "whole")]
     assert files[0] == files[1]
     assert len(result.rows) == result.rows["value"].nunique() == 2 * 20  # no number is used twice
@@ -101,7 +112,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_failing_database_is_noted_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
-    result = run_study(_study("fails", "a"), out=tmp_path / "out", **_options())
+    result = run_study(_study("fails", "a"), out=tmp_path / "out", **OPTIONS)
     assert 0 < len(result.failed) < 4
     label, message = next(iter(result.failed.items()))
     assert label.startswith("fails / ")
@@ -121,16 +132,15 @@ def test_a_failing_database_is_noted_and_the_rest_goes_on(
 ])  # fmt: skip
 def test_other_results_are_not_mixed(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     study = _study("a")
-    run_study(study, out=tmp_path / "out", **_options())
-    options = _options(**change)
-    refuses(message, run_study, options.pop("study", study), out=tmp_path / "out", **options)
+    run_study(study, out=tmp_path / "out", **OPTIONS)
+    refuses(message, run_study, **{"study": study, "out": tmp_path / "out", **OPTIONS, **change})
 
 
 def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
-    run_study(_study("a"), out=tmp_path / "out", **_options())
+    run_study(_study("a"), out=tmp_path / "out", **OPTIONS)
     header = json.loads((tmp_path / "out" / "study.json").read_text())
     (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
-    refuses(r"pyhybrid '0.0.9', not", run_study, _study("a"), out=tmp_path / "out", **_options())
+    refuses(r"pyhybrid '0.0.9', not", run_study, _study("a"), out=tmp_path / "out", **OPTIONS)
     assert load_study(tmp_path / "out").header["pyhybrid"] == "0.0.9"  # reading mixes nothing
 
 
@@ -138,53 +148,45 @@ def test_folders_that_will_not_do(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("x")
     with pytest.raises(InvalidInput, match="new, empty or of this study"):
-        run_study(_study("a"), out=tmp_path / "full", **_options())
+        run_study(_study("a"), out=tmp_path / "full", **OPTIONS)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     (tmp_path / "file").write_text("x")
     with pytest.raises(SaveFailed, match="cannot be written"):
-        run_study(_study("a"), out=tmp_path / "file" / "sub", **_options())
+        run_study(_study("a"), out=tmp_path / "file" / "sub", **OPTIONS)
     refuses("must hold a study, whole and as saved", load_study, tmp_path)
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick, paper"),
                            ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
                            ({"data": __file__}, "give no data"),
                            ):  # fmt: skip
-        refuses(message, run_study, _study("a"), out=tmp_path / "new", **_options(**wrong))
+        refuses(message, run_study, _study("a"), out=tmp_path / "new", **{**OPTIONS, **wrong})
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    run_study(_study("a"), out=tmp_path / "out", **_options())
+    run_study(_study("a"), out=tmp_path / "out", **OPTIONS)
     part = next((tmp_path / "out" / "parts").iterdir())
     part.write_bytes(b"no parquet")
     refuses(part.name, load_study, tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("n", "low", "high", "line", "verdict"),
-    [
-        (100, 2.9, 3.1, {}, "agrees"),
-        (100, 3.5, 4.0, {}, "differs, unexplained"),
-        (100, 3.5, 4.0, {"experiment": "tried"}, "differs, with experiment"),
-        (100, 3.25, 3.25, {}, "differs, unexplained"),
-        (100, 3.25, 3.25, {"error": 0.1}, "agrees"),
-        (100, 4.5, 4.5, {"one_database": True}, "agrees"),
-        (100, 5.5, 5.5, {"one_database": True}, "differs, unexplained"),
-        (100, 1.5, 1.5, {"one_database": True}, "no evidence"),  # 0 would agree, too
-        (9, 2.9, 3.1, {}, "no evidence"),
-        (9, 30.0, 30.0, {"one_database": True}, "no evidence"),
-    ],
-)
+ONE = {"one_database": True}
+
+
+@pytest.mark.parametrize(("n", "low", "high", "line", "verdict"), [
+    (100, 2.9, 3.1, {}, "agrees"), (100, 3.5, 4.0, {}, "differs, unexplained"),
+    (100, 3.5, 4.0, {"experiment": "tried"}, "differs, with experiment"),
+    (100, 3.25, 3.25, {}, "differs, unexplained"), (100, 3.25, 3.25, {"error": 0.1}, "agrees"),
+    (100, 4.5, 4.5, ONE, "agrees"), (100, 5.5, 5.5, ONE, "differs, unexplained"),
+    (100, 1.5, 1.5, ONE, "no evidence"),  # 0 would agree, too
+    (9, 2.9, 3.1, {}, "no evidence"), (9, 30.0, 30.0, ONE, "no evidence"),
+])  # fmt: skip
 def test_verdicts_of_published_numbers(
     n: int, low: float, high: float, line: dict[str, Any], verdict: str
 ) -> None:
     """Mean 3 and deviation 1 among databases exactly."""
     values = np.random.default_rng(1).normal(size=n)
-    rows = pd.DataFrame(
-        {"setting": "a", "replicate": range(n), "synthesizer": "LW", "quantity": "bound",
-         "value": 3 + (values - values.mean()) / values.std(ddof=1)}
-    )  # fmt: skip
-    published = Published(setting="a", synthesizer="LW", quantity="bound", shown="x", low=low,
-                          high=high, **line)  # fmt: skip
-    lines = reproduce(_study("a", published=(published,)), summarize(rows))
+    rows = _values(3 + (values - values.mean()) / values.std(ddof=1))
+    study = _study("a", published=(_published(low, high, **line),))
+    lines = reproduce(study, summarize(rows))
     assert lines["verdict"].tolist() == [verdict]
     assert "±" in lines["threshold"][0]
 
@@ -194,12 +196,7 @@ def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
 
 
 def test_verdicts_of_claims() -> None:
-    rows = pd.DataFrame(
-        {"setting": "a", "replicate": range(10), "synthesizer": "LW", "quantity": "bound",
-         "value": 1.0}
-    )  # fmt: skip
-    summary = summarize(rows)
-    published = Published(setting="b", synthesizer="LW", quantity="x", shown="1", low=1, high=1)
+    summary, published = summarize(_values(np.ones(10))), _published(1, 1, setting="b")
     claims = tuple(
         Claim(text="it holds", threshold="one row", check=partial(_rows, holds), **of)
         for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
@@ -219,16 +216,11 @@ def test_verdicts_of_claims() -> None:
 def test_what_tells_of_the_papers_data_is_no_evidence(
     synthesizer: str, quantity: str, verdict: str
 ) -> None:
-    values = np.random.default_rng(1).normal(3, 0.1, 20)
-    rows = pd.DataFrame(
-        {"setting": "a", "replicate": range(20), "synthesizer": synthesizer, "quantity": quantity,
-         "value": values}
-    )  # fmt: skip
+    rows = _values(np.random.default_rng(1).normal(3, 0.1, 20), synthesizer, quantity)
     lines = [
-        Published(setting="a", synthesizer=name, quantity=what, shown="3", low=3, high=3,
-                  one_database=True)
+        _published(3, 3, name, what, one_database=True)
         for name, what in ((synthesizer, quantity), ("Censor_w", "q15 less the data's"))
-    ]  # fmt: skip
+    ]
     study = _study("a", published=tuple(lines))
     first = reproduce(study, summarize(rows)).iloc[0]
     assert (first["verdict"], first["why"]) == (verdict, NOTES.get(synthesizer, ""))
@@ -241,10 +233,9 @@ def test_synthesizers_on_the_same_databases_are_compared_on_each(to_data: bool) 
     common = rng.normal(100, 5, n)
     off = {"data": 0.0, "A": -0.1, "B": -0.2} if to_data else {"A": 0.0, "B": 0.1}
     parts = [
-        pd.DataFrame({"setting": "a", "replicate": range(n), "synthesizer": name, "quantity": "q",
-                      "value": common + apart + 0.01 * rng.normal(size=n)})
+        _values(common + apart + 0.01 * rng.normal(size=n), name, "q")
         for name, apart in off.items()
-    ]  # fmt: skip
+    ]
     for compared, holds in (({}, None), ({"q": [("A", "B"), ("A", "C")]}, True)):
         summary = summarize(pd.concat(parts), compared)
         assert nearer(summary, "a", "A", ["B"], "q", to_data=to_data)[1] is holds
@@ -253,25 +244,18 @@ def test_synthesizers_on_the_same_databases_are_compared_on_each(to_data: bool) 
     assert pair["mean"].iloc[0] == pytest.approx(-0.1, abs=0.02)
 
 
-def _row(mean: float, error: float) -> pd.Series:
-    return pd.Series({"mean": mean, "mc_error": error, "n": 20})
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "to", "expected"),
-    [
-        ((2.0, 0.1), (1.0, 0.1), 0.0, True),
-        ((1.0, 0.1), (2.0, 0.1), 0.0, False),
-        ((1.0, 0.1), (1.2, 0.1), 0.0, None),  # within 2 x 0.14
-        ((1.0, 0.1), (1.2, 0.1), 1.6, None),
-        ((1.0, 0.1), (2.0, 0.1), 1.5, None),  # on both sides, equally far
-        ((1.0, np.nan), (2.0, 0.1), 0.0, None),  # one database
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "to", "expected"), [
+    ((2.0, 0.1), (1.0, 0.1), 0.0, True), ((1.0, 0.1), (2.0, 0.1), 0.0, False),
+    ((1.0, 0.1), (1.2, 0.1), 0.0, None),  # within 2 x 0.14
+    ((1.0, 0.1), (1.2, 0.1), 1.6, None),
+    ((1.0, 0.1), (2.0, 0.1), 1.5, None),  # on both sides, equally far
+    ((1.0, np.nan), (2.0, 0.1), 0.0, None),  # one database
+])  # fmt: skip
 def test_a_difference_within_two_errors_is_no_evidence(
     before: tuple[float, float], after: tuple[float, float], to: float, expected: bool | None
 ) -> None:
-    assert falls(_row(*before), _row(*after), to=to) is expected
+    rows = (pd.Series({"mean": m, "mc_error": error, "n": 20}) for m, error in (before, after))
+    assert falls(*rows, to=to) is expected
 
 
 def test_all_hold_if_none_fails_and_each_could_be_said() -> None:
@@ -304,7 +288,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
 
 def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     results = [
-        run_study(_study("a"), out=tmp_path / str(seed), seed=seed, **_options()) for seed in (1, 2)
+        run_study(_study("a"), out=tmp_path / str(seed), seed=seed, **OPTIONS) for seed in (1, 2)
     ]
     refuses("agree in seed", made_with, results)
     assert "seed 1" in made_with(results[:1])

@@ -18,7 +18,6 @@ from pyhybrid.validation import published
 from tests.refusals import fails, refuses
 
 QUICK = SamplerSettings(warmup=300, draws=300)
-SHORT = SamplerSettings(warmup=500, draws=500)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +59,7 @@ def test_the_printed_beta_agrees_and_is_saved_in_two_forms(tmp_path: Path) -> No
 @pytest.mark.samples
 @pytest.mark.parametrize("program", [name for name in PUBLISHED if name != "beta"])
 def test_posteriors_of_published_programs_are_ours(program: str) -> None:
-    found = validation.validate_published(program, quick=True, records=40, settings=SHORT)
+    found = validation.validate_published(program, quick=True, records=40, settings=QUICK)
     assert found.agrees, found.table[~found.table["agrees"]].to_string()
 
 

@@ -29,6 +29,7 @@ FACTORS = (1.0, 1.05, 1.1)
 """Factors of safety [S22] sec. 4.5."""
 _QUARTERS = 4  # sizes, each a quarter of the next, as in [S22] sec. 4.4
 _SMALLEST = 20
+_COUNTS = ("reduced", "removed")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,17 +57,14 @@ class Contraction:
         share of databases whose bound is above 1, 1.05 and 1.1 times that of the data (the delta of
         the (epsilon, delta)-pDP of [S22] definition 4 with this factor of safety), reduced and
         removed over the root of n, which assumption 4 wants bounded, and the share converged."""
-        by_n = self.databases.groupby("n")
-        bounds = by_n["lipschitz_bound"].agg(["size", "mean", "std", "max"])
-        table: pd.DataFrame = bounds.set_axis(
-            ["databases", "mean", "sd", "largest"], axis=1
-        ).reset_index()
-        for factor in FACTORS:
-            above = self.databases["lipschitz_bound"] > factor * self.bound
-            table[f"delta at {factor:g}"] = above.groupby(self.databases["n"]).mean().to_numpy()
-        for name in ("reduced", "removed"):
-            table[f"{name} / sqrt n"] = by_n[name].mean().to_numpy() / table["n"] ** 0.5
-        table["converged"] = by_n["converged"].mean().to_numpy()
+        each = self.databases
+        shares = {f"delta at {f:g}": each["lipschitz_bound"] > f * self.bound for f in FACTORS}
+        shares |= {f"{name} / sqrt n": each[name] / each["n"] ** 0.5 for name in _COUNTS}
+        shares["converged"] = each["converged"]
+        bounds = each.groupby("n")["lipschitz_bound"].agg(["size", "mean", "std", "max"])
+        bounds.columns = pd.Index(["databases", "mean", "sd", "largest"])
+        means = pd.DataFrame(shares).groupby(each["n"]).mean()
+        table: pd.DataFrame = bounds.join(means).reset_index()
         return table
 
     @property

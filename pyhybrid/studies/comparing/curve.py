@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, number_of
+from pyhybrid.core.checks import check_count, check_finite, number_of
 from pyhybrid.core.errors import InvalidInput, SamplingError
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.replicates import choose_draws, synthesize
@@ -45,8 +45,6 @@ NEAR = 0.98
 """A scalar weight is near enough if its bound is within (0.98, 1] of the Lipschitz weights'."""
 
 _MOST_REFITS = 10
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +126,15 @@ def risk_utility_curve(
         )
     session = open_session(bound, progress=progress, **options)
     unweighted = session.unweighted()
-    weights = {point: _alpha(unweighted, point) for point in grid}
+    weights = {}
+    for scale, shift in grid:
+        alpha = weights_from_lipschitz(unweighted.bounds.by_record, scale=scale, shift=shift)
+        if not alpha.any():
+            raise InvalidInput(
+                f"weights must not all be 0: they are at scale {scale:g}, shift {shift:g}; leave "
+                "that point out"
+            )
+        weights[scale, shift] = alpha
     rows = [{"mechanism": "Unweighted", "scale": None, "shift": None,
              **_measures(session, model, m, unweighted)}]  # fmt: skip
     for done, ((scale, shift), alpha) in enumerate(weights.items()):
@@ -157,17 +163,7 @@ def risk_utility_curve(
     return RiskUtilityCurve(table=table, outcome=outcome, n_synthetic=m)
 
 
-def _alpha(unweighted: PosteriorFit, point: Point) -> FloatArray:
-    alpha = weights_from_lipschitz(unweighted.bounds.by_record, scale=point[0], shift=point[1])
-    if not alpha.any():
-        raise InvalidInput(
-            f"weights must not all be 0: they are at scale {point[0]:g}, shift {point[1]:g}; leave "
-            "that point out"
-        )
-    return alpha
-
-
-def _checked_grid(scales: Any, shifts: Any) -> list[Point]:
+def _checked_grid(scales: Any, shifts: Any) -> list[tuple[float, float]]:
     axes = []
     for name, values in (("scales", scales), ("shifts", shifts)):
         axis = [check_finite(value, f"each of {name}") for value in np.atleast_1d(values)]

@@ -24,14 +24,14 @@ def sorted_columns(X: Any) -> np.ndarray:
     return X[:, np.lexsort(np.round(X, 9) + 0.0)]
 
 
-def in_r(formula: str, df: pd.DataFrame) -> np.ndarray:
-    """R's design matrix."""
-    return np.asarray(call_r("read_design", formula=formula, data=df)["X"], dtype=float)
+def in_r(formula: str, df: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """R's design matrix, and its offset, shape (n,)."""
+    design = call_r("read_design", formula=formula, data=df)
+    return np.asarray(design["X"], dtype=float), np.asarray(design["offset"], dtype=float)
 
 
-def offset_in_r(formula: str, df: pd.DataFrame) -> np.ndarray:
-    """R's offset, shape (n,)."""
-    return np.asarray(call_r("read_design", formula=formula, data=df)["offset"], dtype=float)
+def _stored(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.12g}") for value in values]
 
 
 def main() -> None:
@@ -39,13 +39,12 @@ def main() -> None:
     df = table()
     lines = []
     for formula in FORMULAS:
-        X = sorted_columns(in_r(formula, df))
-        columns = [[float(f"{value:.12g}") for value in column] for column in X.T]
-        rank = int(np.linalg.matrix_rank(X))
+        matrix, offset = in_r(formula, df)
+        X = sorted_columns(matrix)
+        columns, rank = [_stored(column) for column in X.T], int(np.linalg.matrix_rank(X))
         stored = {"formula": formula, "rank": rank, "columns": columns}
-        offset = offset_in_r(formula, df)
         if offset.any():
-            stored["offset"] = [float(f"{value:.12g}") for value in offset]
+            stored["offset"] = _stored(offset)
         lines.append(json.dumps(stored))
     STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
