@@ -29,7 +29,7 @@ def open_source(table: Any) -> Source:
 
     Parameters
     ----------
-    table : str, path, ibis table, or data frame of Dask or Spark
+    table : str, path, ibis table, DuckDB relation, or data frame of Dask or Spark
         A folder or pattern (``data/*.parquet``) of Parquet or CSV files, ``duckdb://FILE::TABLE``,
         or ``env:NAME::TABLE``: the environment variable NAME has the connection string, as ibis
         takes it (``postgres://user:password@host/database``), so that no password is in a file, a
@@ -65,6 +65,8 @@ def open_source(table: Any) -> Source:
         return DaskFrame(table)
     if home == "pyspark":
         return SparkFrame(table)
+    if home in ("duckdb", "_duckdb"):
+        return IbisTable(_of_relation(table))
     raise InvalidInput(f"a table must be named: found {type(table).__name__}; {_HOW}")
 
 
@@ -170,6 +172,21 @@ def _dialect(name: str, paths: list[str]) -> Dialect:
     if of_files[0].blanks:
         raise InvalidInput(f"files of {name!r} must have no blanks after the marks between cells")
     return of_files[0]
+
+
+def _of_relation(relation: Any) -> Any:
+    """A DuckDB relation of the default connection, as an ibis table."""
+    import duckdb
+
+    name = "pyhybrid_relation"
+    try:
+        relation.create_view(name, replace=True)
+        return _ibis().duckdb.from_connection(duckdb.default_connection()).table(name)
+    except Exception as error:
+        raise SourceFailed(
+            f"the relation cannot be opened: {type(error).__name__}; it must be of DuckDB's "
+            "default connection, else give ibis.duckdb.from_connection(connection).table(NAME)"
+        ) from None
 
 
 def _ibis() -> Any:
