@@ -159,7 +159,8 @@ def synthesize_table(
     check_count(n_synthetic, "n_synthetic")
     release = mechanism.release(in_levels[[*df]], n_synthetic=n_synthetic, progress=progress)
     if reference is not None and release.origin is not None:  # for the owner's report alone
-        drifted = _drifted(records, reference, kinds)
+        pairs = {n: (records[n].dropna(), reference[n].dropna()) for n in kinds if n in reference}
+        drifted = [name for name, (now, then) in pairs.items() if _is_off(now, then)]
         release = replace(release, origin=replace(release.origin, drifted=drifted))
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
@@ -331,14 +332,9 @@ def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
     return kinds
 
 
-def _drifted(df: pd.DataFrame, reference: pd.DataFrame, kinds: Mapping[str, Kind]) -> list[str]:
-    """Columns whose mean, or whose share of a level, is more than a tenth and 4 standard errors
-    off in a reference. Confidential."""
-    shared = [name for name in kinds if name in reference]
-    return [name for name in shared if _is_off(df[name].dropna(), reference[name].dropna())]
-
-
 def _is_off(now: pd.Series, then: pd.Series) -> bool:
+    """Whether a mean, or a share of a level, is more than a tenth and 4 standard errors off in a
+    reference. Confidential."""
     if not (is_number(now) and is_number(then)):
         levels = now.astype(str).value_counts().index[:MOST_LEVELS]
         shares = [(now.astype(str).eq(v), then.astype(str).eq(v)) for v in levels]
