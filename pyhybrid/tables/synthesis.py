@@ -29,7 +29,7 @@ from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.measure import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real, kind_from_dict, kind_of
-from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
+from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED
 from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.release import Release
@@ -107,10 +107,6 @@ def synthesize_table(
         m, the number of sets, at the price of one.
     progress : callable, optional
         See `pyhybrid.fitting.session.open_session`.
-
-    Returns
-    -------
-    Release
 
     Raises
     ------
@@ -348,7 +344,12 @@ def types_stated(types: Mapping[str, Any], types_are_public: bool) -> bool:
     """Whether the owner states that types are public; a draft is refused without that."""
     if check_flag(types_are_public, "types_are_public"):
         return True
-    drafted = unconfirmed(types)
+    drafted = [
+        name
+        for name, given in types.items()
+        if isinstance(given, Mapping)
+        and given.get(CONFIRMED, not str(given.get("note", "")).startswith(DRAFTED)) is not True
+    ]
     if drafted:
         raise InvalidInput(
             "types must be confirmed by the owner of the data: those of "

@@ -112,10 +112,6 @@ def compare(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     InvalidInput
