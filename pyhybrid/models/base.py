@@ -125,7 +125,7 @@ class BoundModel(ABC):
     """Levels of the outcome; None for numbers."""
 
     def __repr__(self) -> str:
-        return f"<{self.model.name} by {self.program.name!r}, bound to {self.n} records>"
+        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
 
     @property
     @abstractmethod
