@@ -35,10 +35,6 @@ def open_source(table: Any) -> Source:
         takes it (``postgres://user:password@host/database``), so that no password is in a file, a
         message or a list of processes.
 
-    Returns
-    -------
-    Source
-
     Raises
     ------
     InvalidInput

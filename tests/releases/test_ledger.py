@@ -178,7 +178,7 @@ def test_a_mistake_costs_nothing_and_a_crash_costs_once(
     refuses("must be a Ledger: found str", release.save, tmp_path / "out", ledger=str(path))
     assert ledger.entries == ()
     with monkeypatch.context() as patch:
-        patch.setattr(storage, "write_tables", no_space)
+        patch.setattr(storage, "write_table", no_space)
         fails(SaveFailed, "", release.save, tmp_path / "out", ledger=ledger, report=False)
     assert len(ledger.entries) == 1, "the entry comes first, so that no data are without one"
     release.save(tmp_path / "out", ledger=ledger, report=False)

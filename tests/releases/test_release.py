@@ -103,7 +103,7 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
 
 
 @pytest.mark.parametrize(
-    "stage", [(storage, "_write_confidential"), (storage, "write_tables"), (files, "_swap")]
+    "stage", [(storage, "_write_confidential"), (storage, "write_table"), (files, "_swap")]
 )
 def test_a_disk_error_leaves_the_older_release(
     release: ph.Release, stage: tuple[Any, str], tmp_path: Path, monkeypatch: Any

@@ -171,7 +171,7 @@ STAGES = {
     "the diagnosis": (sessions, "diagnose", SamplingError),
     "the bounds": (fitting, "bounds_of", MemoryError),
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
-    "the public part": (storage, "write_tables", OSError),
+    "the public part": (storage, "write_table", OSError),
     "the confidential part": (storage, "_write_confidential", OSError),
     "the renaming": (files, "_swap", OSError),
 }
