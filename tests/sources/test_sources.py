@@ -17,7 +17,7 @@ from pyhybrid.sources.ibis_table import IbisTable, thresholds
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.sources.source import Request, counts_of
 from pyhybrid.tables.domains import domain_of
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 from tests.sources.servers import has_postgres, postgres
 
 pytestmark = pytest.mark.filterwarnings("ignore:::(dask|distributed|ibis|duckdb|pyspark)")
@@ -134,6 +134,23 @@ def test_counts_of_types_of_a_database_equal_those_of_numbers_or_texts(
     asked = [(domain.cells("c"),)]
     for source.grouped in (False, True):
         assert_equal(source.counts(asked), counts_of(asked, pd.DataFrame({"c": held})).parts)
+
+
+def test_counts_of_duckdb_relations_equal_those_of_the_data_frame(
+    table: pd.DataFrame, stored: Path
+) -> None:
+    """Each its own, also after another was opened: seen, both sources read the later one."""
+    import duckdb
+
+    rows, default = f"from '{stored}/parquet/*.parquet'", duckdb.connect(":default:")
+    asked = [f"persons > {least}" for least in (1, 2)]
+    sources = [open_source(default.sql(f"{rows} where {some}")) for some in asked]
+    for source, some in zip(sources, asked, strict=True):
+        part = table.query(some)
+        assert source.count() == len(part)
+        assert_equal(source.counts(requests()), counts_of(requests(), part).parts)
+    with duckdb.connect() as other:
+        fails(SourceFailed, "of DuckDB's default connection", open_source, other.sql(rows))
 
 
 @pytest.mark.long
