@@ -13,14 +13,14 @@ import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput, PyhybridError
 from pyhybrid.models.formula.design import read_design
 from pyhybrid.studies.study import Measured, Size, Study
-from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.normal_draws import FEW_DRAWS
 from tests.refusals import refuses
 
 Y = [0, 3, 1, 2, 5, 1, 4, 2]
 
 
 def released(df: pd.DataFrame, formula: str = "y ~ 1") -> ph.Release:
-    return ph.Unweighted(ph.Poisson(formula)).release(df, **RANDOM_DRAWS)
+    return ph.Unweighted(ph.Poisson(formula)).release(df, **FEW_DRAWS)
 
 
 @pytest.mark.parametrize("values", [
@@ -59,7 +59,7 @@ def test_dates_with_a_zone_come_back_from_csv(tmp_path: Path) -> None:
 def _save_release(df: pd.DataFrame, folder: Path) -> None:
     first = ph.LipschitzWeighted(ph.Poisson("y ~ g"), scale=0.9, shift=0.05)
     steps = ph.SequentialSynthesis([first, ph.Unweighted(ph.NormalRegression("x ~ g"))])
-    steps.release(df, seed=1, **RANDOM_DRAWS).save(folder, report=False)
+    steps.release(df, seed=1, **FEW_DRAWS).save(folder, report=False)
 
 
 def _save_study(_: pd.DataFrame, folder: Path) -> None:
@@ -86,7 +86,7 @@ SAVED: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
     "calibration": (
         lambda df, folder: ph.calibrate(
             ph.NegativeBinomial("y ~ g"), df, epsilon=4, n_draws=5, holds_no_released_record=True,
-            seed=1, **RANDOM_DRAWS,
+            seed=1, **FEW_DRAWS,
         ).save(folder),
         _use_calibration,
     ),

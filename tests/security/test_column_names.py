@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
+from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives import noise
 from tests.fits import fit_options
-from tests.fuzzing.engine import RandomDraws
 from tests.refusals import fails, refuses
 
 N = 60
-SHORT = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws(), seed=1)
+SHORT = fit_options(chains=4, warmup=20, draws=400, seed=1)
 NAMES = [
     "self", "index", "columns", "df", "table", "class", "None", "two words", " edge ", "it's",
     'a "quoted" one', "a.b", "a+b", "a~b", "1", "-", "größe", "年齢", "e\u0301", "x" * 300, "%s",
@@ -115,12 +115,13 @@ def test_columns_beside_may_have_names_that_are_no_texts(other: Any, tmp_path: P
 
 @pytest.fixture
 def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenDP must not be asked for anything."""
+    """Neither OpenDP nor a sampler must be asked for anything."""
 
     def asked(*_: Any, **__: Any) -> Any:
         raise AssertionError("noise was drawn")
 
     monkeypatch.setattr(noise, "load_opendp", asked)
+    monkeypatch.setattr(EmbeddedEngine, "run", asked)
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -133,7 +134,7 @@ def test_names_that_occur_twice_are_refused_before_anything_is_drawn() -> None:
             column="y", lower=0, upper=9, n_bins=3, epsilon=1.0).release(twice),
         lambda: ph.synthesize_table(twice, epsilon=1.0, types={"y": ph.Counts(upper=9)}),
         lambda: ph.Censored(model, epsilon=1.0, inner=ph.Unweighted(model)).release(
-            twice, engine=RandomDraws(fails=True)),
+            twice, **SHORT),
     ):  # fmt: skip
         refuses("column names must be unique", release)
 
