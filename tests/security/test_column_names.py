@@ -92,12 +92,6 @@ def test_a_tilde_in_backticks_is_a_part_of_the_name(name: str) -> None:
         f"`{name}` ~ 1", lower=0, upper=9, n_bins=3, epsilon=1.0).column == name  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["self", "index", "größe", 'a "quoted" one'])
-def test_any_name_has_a_report(name: str, tmp_path: Path) -> None:
-    marginals(name).release(frame(name)).save(tmp_path / "out")
-    assert (tmp_path / "out/confidential/report.html").exists()
-
-
 @pytest.mark.parametrize("other", OTHERS, ids=repr)
 def test_columns_beside_may_have_names_that_are_no_texts(other: Any, tmp_path: Path) -> None:
     df = frame("y", other)
@@ -146,12 +140,18 @@ def test_as_keywords_some_names_would_fail() -> None:
     pd.testing.assert_frame_equal(with_columns(df, {"self": df["self"]}), df)
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>"])
-def test_tags_in_names_are_text_in_statement_and_report(name: str, tmp_path: Path) -> None:
+TAGS = ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>"]
+
+
+@pytest.mark.parametrize("name", ["self", "index", "größe", 'a "quoted" one', *TAGS])
+def test_any_name_has_a_report_and_tags_are_text_there_and_in_the_statement(
+    name: str, tmp_path: Path
+) -> None:
     """Markdown takes tags as HTML: seen in the published statement."""
     release = marginals(name).release(frame(name))
     release.save(tmp_path / "out")
     statement = (tmp_path / "out/public/privacy_statement.md").read_text()
     assert "<" not in statement
     assert name.replace("<", "&lt;") in statement
-    assert name not in (tmp_path / "out/confidential/report.html").read_text()
+    page = (tmp_path / "out/confidential/report.html").read_text()
+    assert name not in TAGS or name not in page

@@ -28,7 +28,6 @@ from pyhybrid.engines.base import without_values
 from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.embedded import EmbeddedEngine
 from pyhybrid.engines.rstan import RStanEngine
-from pyhybrid.fitting import session as fitting
 from pyhybrid.fitting import session as sessions
 from pyhybrid.models.families import regression
 from pyhybrid.releases import folder as storage
@@ -169,7 +168,7 @@ def test_a_release_leaves_nothing_and_publishes_no_secret(
 STAGES = {
     "the engine": (EmbeddedEngine, "sample", SamplingError),
     "the diagnosis": (sessions, "diagnose", SamplingError),
-    "the bounds": (fitting, "bounds_of", MemoryError),
+    "the bounds": (sessions, "bounds_of", MemoryError),
     "the replicates": (regression.BoundRegression, "replicate", SamplingError),
     "the public part": (storage, "write_tables", OSError),
     "the confidential part": (storage, "_write_confidential", OSError),
@@ -189,14 +188,7 @@ def test_an_error_at_any_stage_leaves_nothing(
 
     monkeypatch.setattr(home, name, fail)
     with pytest.raises((kind, SaveFailed)) as error:
-        ph.Unweighted(MODEL).release(
-            people(),
-            seed=SEED,
-            engine="embedded",
-            settings=SETTINGS,
-            on_not_converged="warn",
-            refits=2,
-        ).save("out")
+        mechanisms()["unweighted"](people()).save("out")
     shown = "".join(traceback.format_exception(error.type, error.value, error.tb))
     assert str(SEED) not in shown.replace("SEED", "")
     assert str(CANARY) not in shown
