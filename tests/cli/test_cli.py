@@ -78,7 +78,14 @@ NAMED = [*POISSON, "unweighted"]
         ([*POISSON, "unweighted:scale=1"], "takes no scale"),
         (["--n-synthetic", "0"], "--n-synthetic"), (["--no-such-option"], "--no-such-option"),
         ([*NAMED, "--fit", "seed=-3"], "seed must be"),
-        (["--types", "t.json"], "leave out --types"), (["--fit", "chains=2"], "leave out --fit"),
+        (["--types", "t.json"], "leave out --types"),
+        (["--fit", "chains=2", *POISSON[:2]], "leave out --fit"),
+        (["--reference", "data.csv", *POISSON[:2]], "--holds-no-released-record"),
+        ([*POISSON, "clipped-scores:wieghts=w"], "takes no wieghts"),
+        (["--model", "poison"], "did you mean 'poisson'?"),
+        (["--model", "poisson:priors=normal"], "did you mean 'prior'?"),
+        (["--mechanism", "lipshitz"], "did you mean 'lipschitz'?"),
+        (["--fit", "chain=2"], "did you mean 'chains'?"),
     )),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(

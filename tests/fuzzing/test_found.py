@@ -161,41 +161,6 @@ def test_an_entry_of_impossible_cost_gives_no_budget_back(epsilon: Any, tmp_path
     refuses("entry 1", ledger.add, answers[1])
 
 
-LISTS = pd.DataFrame({"y": [[1], [2], [1]], "x": [1, 2, 3]})
-NUMBERS = pd.DataFrame({"y": [0.5, 1.5, 2.0, 3.5, 4.0, 7.5] * 10, "x": [1.5, 2.5, 1, 4, 3, 2] * 10})
-
-
-def histogram(**given: Any) -> ph.PerturbedHistogram:
-    own: dict[str, Any] = {"upper": 9, "n_bins": 2, "epsilon": 1.0, **given}
-    return ph.PerturbedHistogram(column="y", lower=0, **own)
-
-
-def marginals_given_lists() -> Any:
-    domain = {"y": ph.mechanisms.ColumnDomain(bins=(0, 1, 2, 6), step=1)}
-    own = ph.NoisyMarginals(domain=domain, given=["x"], epsilon=1.0)
-    return own.release(LISTS.rename(columns={"x": "y", "y": "x"}))
-
-
-REFUSED: dict[str, tuple[str, Callable[[], Any]]] = {
-    "lists as keys": ("'y' must hold numbers",
-        lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["y", "x"])),
-    "lists given": ("'x' must hold texts, logicals, categories or numbers", marginals_given_lists),
-    "whole numbers beyond floats": ("at most 9007199254740992 steps",
-        lambda: histogram(upper=1e300)),
-    **{
-        f"{name} that are no mapping": (f"{name} must be a mapping by", lambda name=name:
-            ph.masking.MaskedImputation(keys=["y"], **{name: None}).release(NUMBERS))
-        for name in ("masks", "types")
-    },
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_ended_in_another_error_is_refused_in_words(case: str) -> None:
-    message, call = REFUSED[case]
-    refuses(message, call)
-
-
 def test_sets_of_noisy_marginals_have_one_dtype_whatever_noise_draws(tmp_path: Path) -> None:
     """Missing values that noise draws in one set alone; whole numbers that int8 does not hold."""
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 10, 1e6), missing=True)}

@@ -1,11 +1,10 @@
 """Counts of a table that stays where it is equal those of a data frame, to the last record."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,8 +66,6 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The table as a DuckDB file, a folder of Parquet files and one of CSV files."""
-    import duckdb
-
     root = tmp_path_factory.mktemp("stored")
     with duckdb.connect(str(root / "survey.duckdb")) as connection:
         connection.register("records", table)
@@ -123,8 +120,6 @@ def test_counts_of_types_of_a_database_equal_those_of_numbers_or_texts(
     tmp_path: Path, written: str, domain: ColumnDomain
 ) -> None:
     """Seen: 9007199254740993 and ...995 were one level; texts of numbers lay in no domain."""
-    import duckdb
-
     with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
         connection.execute(f"create table t as select {written} as c from range(-15, 78)")
         rows = connection.sql("select c::varchar as c from t").fetchall()
@@ -140,8 +135,6 @@ def test_counts_of_duckdb_relations_equal_those_of_the_data_frame(
     table: pd.DataFrame, stored: Path
 ) -> None:
     """Each its own, also after another was opened: seen, both sources read the later one."""
-    import duckdb
-
     rows, default = f"from '{stored}/parquet/*.parquet'", duckdb.connect(":default:")
     asked = [f"persons > {least}" for least in (1, 2)]
     sources = [open_source(default.sql(f"{rows} where {some}")) for some in asked]

@@ -1,7 +1,5 @@
 """Releases of tables that stay where they are: stored before the first row, and resumed."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path
