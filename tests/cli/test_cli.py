@@ -154,17 +154,6 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     assert "crashed" in out
 
 
-def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,c,d\n1,NA,x,\n2,1.5,NA,\n3,,y,7\n")
-    table = read_file(path)
-    assert table.frame["a"].tolist() == [1, 2, 3]
-    assert table.frame[["b", "c"]].isna().to_numpy().tolist() == [[1, 0], [0, 1], [1, 0]]
-    assert table.text["c"].tolist() == ["x", "NA", "y"]
-    path.write_text("a\n1\n\n2\n")  # seen: their number told of the record with the empty cell
-    assert read_file(path).frame["a"].isna().tolist() == [False, True, False]
-
-
 def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:
     """Seen: published unchanged, and named nowhere, in the index of a file of whole tables."""
     table = pd.DataFrame({"y": [1, 2, 3]}, index=pd.Index([71, 55, 62], name="ssn"))

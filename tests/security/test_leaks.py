@@ -200,23 +200,17 @@ def test_an_error_at_any_stage_leaves_nothing(
 
 NAMED = pd.DataFrame({"y": [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8], "x": np.arange(12.0),
                       "town": ["a", "b", f"x{CANARY}"] * 4})  # fmt: skip
-OTHER = NAMED.assign(town=["a", "b", "c"] * 4)
+OTHER, TEXTS = NAMED.assign(town=["a", "b", "c"] * 4), people().astype({"visits": str})
 REFUSED: dict[str, Callable[[], Any]] = {
     "poisson": lambda: ph.Poisson("visits ~ age").bind(people(CANARY + 0.5)),
     "negative binomial": lambda: ph.NegativeBinomial("visits ~ age").bind(people(-CANARY)),
     "too large a count": lambda: ph.Poisson("visits ~ age").bind(people(CANARY * 10**9)),
     "beta": lambda: ph.Beta("visits ~ 1", lower=0, upper=50).bind(people()),
     "two levels": lambda: ph.Bernoulli("visits ~ 1").bind(people()),
-    "declared levels": lambda: ph.Bernoulli("visits ~ 1", levels=("a", "b")).bind(
-        people().astype({"visits": str})
-    ),
+    "declared levels": lambda: ph.Bernoulli("visits ~ 1", levels=("a", "b")).bind(TEXTS),
     "beyond a count's end": lambda: ph.Poisson("visits ~ 1", upper=9).bind(people()),
-    "one of many levels": lambda: ph.Categorical("visits ~ 1", levels=("a", "b", "c")).bind(
-        people().astype({"visits": str})
-    ),
-    "ordered levels": lambda: ph.Ordinal("visits ~ 1", levels=("a", "b", "c")).bind(
-        people().astype({"visits": str})
-    ),
+    "one of many levels": lambda: ph.Categorical("visits ~ 1", levels=(*"abc",)).bind(TEXTS),
+    "ordered levels": lambda: ph.Ordinal("visits ~ 1", levels=(*"abc",)).bind(TEXTS),
     "log": lambda: ph.NormalRegression("visits ~ 1", transform="log").bind(people(-CANARY)),
     "histogram": lambda: ph.PerturbedHistogram(
         column="visits", lower=0, upper=50, n_bins=5, epsilon=1
@@ -231,12 +225,10 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "beside missing values": lambda: ph.Poisson("visits ~ 1", missing=True).bind(
         people(CANARY + 0.5).assign(visits=lambda t: t["visits"].where(t.index != "row 3"))
     ),
-    "text": lambda: ph.Poisson("visits ~ 1").bind(people().astype({"visits": str})),
+    "text": lambda: ph.Poisson("visits ~ 1").bind(TEXTS),
     "sum": lambda: ph.primitives.laplace_sum(people()["visits"], lower=0, upper=50, epsilon=1),
     "mean": lambda: ph.primitives.laplace_mean(people()["visits"], lower=0, upper=50, epsilon=1),
-    "k-means": lambda: ph.primitives.dp_kmeans(
-        [[CANARY, 0.0]], n_clusters=1, n_rounds=1, epsilon=1
-    ),
+    "k-means": lambda: ph.primitives.dp_kmeans([[CANARY]], n_clusters=1, n_rounds=1, epsilon=1),
     "counts": lambda: ph.primitives.laplace_counts([CANARY], n_categories=3, epsilon=1),
     "responses": lambda: ph.primitives.randomized_response([True, CANARY], epsilon=1),
     "weights": lambda: checks.check_alpha([0.5, CANARY], 2),

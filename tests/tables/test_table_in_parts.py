@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -152,6 +151,7 @@ def test_what_cannot_be_counted_where_it_is_is_said(stored: Path) -> None:
 def test_dates_of_a_database_are_those_of_a_data_frame(tmp_path: Path) -> None:
     """DATE and TIMESTAMP of DuckDB, texts of CSV files: the same cells, typed as they came. DATE is
     drafted as days, there and in Parquet, and `days` reads all three in a strict formula."""
+    duckdb = pytest.importorskip("duckdb")
     rng = np.random.default_rng(4)
     days = pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 18_000, 3000), unit="D")
     df = pd.DataFrame({"born": days, "seen": days + pd.Timedelta("13:05:09")})
