@@ -119,36 +119,23 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: MaskedImputation(keys=["agee"], masks={}).release(DF), r"did you mean 'age'\?"
     ),
     "masks": (lambda: MaskedImputation(keys=["age"], masks=None).release(DF), "masks must be a m"),
-    "types of masks": (
-        lambda: MaskedImputation(keys=["age"], types=None).release(DF), "types must be a mapping by"
-    ),
-    "lists as keys": (
-        lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["lists", "age"]),
-        "'lists' must hold numbers",
-    ),
-    "lists given": (
-        lambda: GIVEN_LISTS.release(LISTS),
-        "'lists' must hold texts, logicals, categories or numbers",
-    ),
+    "types of masks": (lambda: MaskedImputation(keys=["age"], types=None).release(DF),
+                       "types must be a mapping by"),
+    "lists as keys": (lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["lists", "age"]),
+                      "'lists' must hold numbers"),
+    "lists given": (lambda: GIVEN_LISTS.release(LISTS),
+                    "'lists' must hold texts, logicals, categories or numbers"),
     # numbers that overflow
     "1e300 as a count": (lambda: MODEL.bind(_planted(1e300)), "at most 2147483647"),
     "2^31 as a count": (lambda: MODEL.bind(_planted(2.0**31)), "at most 2147483647"),
     "a denormal count": (lambda: MODEL.bind(_planted(5e-324)), "a whole number"),
-    "1e300 in reals": (
-        lambda: ph.NormalRegression("visits ~ 1").bind(_planted(1e300)), "in size"
-    ),
-    "1e300 as predictor": (
-        lambda: ph.Poisson("age ~ visits").bind(_planted(1e300)), "small enough to square"
-    ),
+    "a real": (lambda: ph.NormalRegression("visits ~ 1").bind(_planted(1e300)), "in size"),
+    "a predictor": (lambda: ph.Poisson("age ~ visits").bind(_planted(1e300)), "enough to square"),
     "bins": (lambda: _histogram(upper=1e300), "at most 9007199254740992 steps"),
     "a range": (lambda: _histogram(lower=-1e308, upper=1e308), "upper - lower must be finite"),
-    "a sum": (
-        lambda: ph.primitives.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
-        "upper - lower must be finite",
-    ),
-    "bounds": (
-        lambda: ph.Beta("y ~ 1", lower=-1e308, upper=1e308), "upper - lower must be finite"
-    ),
+    "a sum": (lambda: ph.primitives.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
+              "upper - lower must be finite"),
+    "bounds": (lambda: ph.Beta("y ~ 1", lower=-1e308, upper=1e308), "lower must be finite"),
 }  # fmt: skip
 
 

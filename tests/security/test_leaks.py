@@ -357,10 +357,9 @@ def test_r_keeps_nothing(capfd: Any) -> None:
 
 
 WAITING = """
-import os, signal, sys, time
+import sys, time
 from pyhybrid import cli
 from pyhybrid.running.files import private_folder
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what runs in the background
 cli._stop_on_signals()
 try:
     with private_folder() as folder:
