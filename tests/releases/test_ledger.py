@@ -71,8 +71,8 @@ def test_entries_add_up_exactly_to_the_budget(path: Path) -> None:
     assert ledger.left == 0
     assert ledger.label == "strict, replace one record"
     before = path.read_bytes()
-    with pytest.raises(BudgetExceeded, match=r"left in ledger .*, 0 of 0\.3: it costs 0\.000001"):
-        ledger.add(answer(1e-6))
+    said = r"left in ledger .*, 0 of 0\.3: it costs 0\.000001"
+    fails(BudgetExceeded, said, ledger.add, answer(1e-6))
     assert path.read_bytes() == before
     again = ph.Ledger(path)
     assert (again.budget, again.kind, again.relation) == (0.3, "strict", "replace")

@@ -50,8 +50,7 @@ def test_threads_keep_the_order_and_hold_few_tasks() -> None:
     for number, result in enumerate(results):
         assert result == number**2
         assert len(taken) <= number + 1 + 4
-    with pytest.raises(SamplingError, match="negative"):
-        list(in_threads(_square_or_fail, TASKS))
+    fails(SamplingError, "negative", list, in_threads(_square_or_fail, TASKS))
 
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:

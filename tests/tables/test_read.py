@@ -428,7 +428,7 @@ def test_a_first_line_that_looks_like_a_record_is_refused(
 def test_lines_that_end_early_are_refused_and_an_empty_cell_is_a_record(
     tmp_path: Path, text: str, missing: list[int] | None
 ) -> None:
-    """pandas fills lines in silence. Seen: an empty one was skipped, and their number told of it."""
+    """pandas fills lines in silence. Seen: an empty one was skipped, and the number told."""
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode())
     if missing:
