@@ -133,7 +133,7 @@ def synthesize_table(
         raise InvalidInput("df must have a column to synthesize: all are kept, dropped or the id")
     check_persons(df, reference, unit)
     stated, declared = types_stated(types or {}, types_are_public), kinds_of(types or {})
-    for name in sorted(declared.keys() - {*columns, *derived}):
+    for name in (name for name in declared if name not in {*columns, *derived}):
         known = did_you_mean(name, [*columns, *derived])
         raise InvalidInput(f"types must name columns of the table: {name!r} is none{known}")
     records, df = df, df.drop(columns=[name for name in derived if name in columns])

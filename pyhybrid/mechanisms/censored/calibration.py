@@ -195,7 +195,7 @@ class Calibration:
                 check_finite(content[name], name)
             check_positive(content["cap"], "cap")
             if content["epsilon"] is not None:
-                check_positive(content["epsilon"], "epsilon")
+                content["epsilon"] = check_positive(content["epsilon"], "epsilon")
             check_choice(content["relation"], "relation", RELATIONS)
             check_flag(content["holds_no_released_record"], "holds_no_released_record")
             center = content["center"]

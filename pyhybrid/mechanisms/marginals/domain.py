@@ -78,8 +78,9 @@ class ColumnDomain:
     dates: Dates | None = None
 
     def __post_init__(self) -> None:
-        n_levels = len(self.levels) if isinstance(self.levels, Sequence) else None
-        object.__setattr__(self, "levels", check_levels_given(self.levels, n_levels))
+        n_levels = len(self.levels) if isinstance(self.levels, Sequence) else 0
+        levels = () if self.levels is None else self.levels
+        object.__setattr__(self, "levels", check_levels_given(levels, n_levels))
         if isinstance(self.bins, str) or not isinstance(self.bins, (Sequence, np.ndarray)):
             raise InvalidInput(f"bins must be edges in a tuple: found {type(self.bins).__name__}")
         edges = tuple(check_finite(edge, "an edge of bins") for edge in self.bins)

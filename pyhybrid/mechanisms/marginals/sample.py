@@ -47,7 +47,7 @@ from pyhybrid.mechanisms.marginals.log_linear import (
 from pyhybrid.primitives.tables import cross_table
 
 _SIMULATED, _MOST_SIMULATED = 20_000, 200_000  # rows that tables of later columns are held against
-_RAKINGS = 3  # sweeps
+_RAKINGS, _MOST_RAKED = 3, 2**17  # sweeps; records, which make up for those before them
 _FARTHEST = 4.0  # factor of a probability in a sweep
 _DIVISOR = 1e-12  # records of a cell that are divided by
 _GENTLE = 2.0  # a cell is made up for whole if a block has the square of this in it, else in part
@@ -194,21 +194,25 @@ def balanced(
     p: FloatArray, rows: Rows, widths: Sequence[int], rng: np.random.Generator
 ) -> IntArray:
     """A cell for each record (n,), so that tables with all predictors, of `widths` cells, are near
-    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11)."""
+    those that `p` (R, K) says: raking (Deming, Stephan 1940, Ann. Math. Statist. 11). Of more than
+    `_MOST_RAKED` records the last so many make up for the others."""
     order, n_cells = rng.permutation(rows.of_record.size), p.shape[1]
     cells = np.empty(order.size, dtype=np.int64)
     due = np.zeros((rows.cells.shape[1], n_cells))
     while order.size:
+        made_up_for = order.size <= _MOST_RAKED
         records, order = np.split(order, [-(-order.size // 4)])
         distinct, place, times = np.unique(
             rows.of_record[records], return_inverse=True, return_counts=True
         )
         shares, chances = rows.cells[distinct], p[distinct]
         expected = shares.T @ (times[:, None] * chances)
-        if due.any():
+        if made_up_for and due.any():
             wanted = expected + due * np.minimum(1, np.sqrt(expected) / _GENTLE)
             chances = _raked(chances, times, shares, wanted, np.cumsum([0, *widths]))
-        cells[records] = drawn(chances[place], rng)
+        for first in range(0, records.size, _IN_CACHE):
+            some = slice(first, first + _IN_CACHE)
+            cells[records[some]] = drawn(chances[place[some]], rng)
         due += expected - shares.T @ cross_table([place, cells[records]], (distinct.size, n_cells))
     return cells
 
