@@ -1,6 +1,6 @@
 """Exact sampling: the posterior against scipy, the draws against it, the loss by enumeration."""
 
-from itertools import product
+from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +16,7 @@ from pyhybrid.models.base import BoundModel
 from pyhybrid.models.grid import ParameterGrid, scale_mixture_log_density
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
+from tests.audits.enumeration import Database, largest_of, normalized
 from tests.models.targets import draws_of
 from tests.monte_carlo import assert_near
 
@@ -124,24 +125,6 @@ def test_released_draws_follow_the_posterior() -> None:
     assert stats.chisquare(counts, flat).pvalue < 1e-6  # what is not the posterior is told apart
 
 
-def largest_loss(make: Any, relation: str, values: tuple[int, ...] = (0, 1, 5, 30)) -> float:
-    """max over databases of 3 records and their neighbors of the log ratio of posteriors."""
-    cache: dict[tuple[int, ...], np.ndarray] = {}
-
-    def log_posterior(y: tuple[int, ...]) -> np.ndarray:
-        if y not in cache:
-            own = make(np.array(y)).log_density
-            cache[y] = own - np.log(np.exp(own).sum())
-        return cache[y]
-
-    worst = 0.0
-    for y in product(values, repeat=3):
-        others = [y[:2]] if relation == "remove" else [(*y[:2], v) for v in values]
-        for other in others:
-            worst = max(worst, float(np.abs(log_posterior(y) - log_posterior(other)).max()))
-    return worst
-
-
 GIVEN = {"log_mean": (-2.0, 5.0, 40), "log_reciprocal_phi": (-3.0, 2.0, 5)}
 
 
@@ -156,9 +139,15 @@ def centered(y: np.ndarray, below: float, above: float) -> Cap:
 def test_the_loss_is_within_the_span_and_near_it(
     below: float, above: float, relation: str, times: int
 ) -> None:
-    loss = largest_loss(lambda y: posterior_of(y, centered(y, below, above), GIVEN), relation)
+    values = (0.0, 1.0, 5.0, 30.0)
+
+    def posterior(database: Database) -> Any:
+        cap = centered(np.array(database), below, above)
+        return normalized(posterior_of(database, cap, GIVEN).log_density)
+
+    pairs = combinations_with_replacement(values, 2)
     span = times * (below + above)
-    assert 0.6 * span < loss <= span
+    assert 0.6 * span < largest_of(posterior, pairs, values, relation) <= span
 
 
 def test_what_the_owner_sees_of_a_grid() -> None:
