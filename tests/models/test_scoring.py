@@ -159,24 +159,6 @@ def test_cells_are_read_each_by_itself(model, cells, read):
         np.testing.assert_array_equal(alone, found[[place]])
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_scores_of_blocks_are_those_of_each_block_it_reaches(name):
-    scoring = scoring_of(name)
-    theta = point(scoring)
-    y = scoring.simulate(theta, np.random.default_rng(2))
-    scores = scoring.scores(theta, y)
-    first = len(scoring.blocks[0][1].names)
-    gone = y[:, 0] == 1
-    assert gone.any()
-    assert (scores[gone][:, first:] == 0).all()
-    assert np.isnan(y[gone][:, 1:]).all()
-    for block, (label, own, coordinates) in enumerate(scoring.blocks_at(theta)):
-        reached = np.isfinite(y[:, block])
-        of_block = [name.startswith(f"{label}: ") for name in scoring.names]
-        alone = own.rows(reached).scores(coordinates, y[reached, block])
-        np.testing.assert_array_equal(scores[np.ix_(reached, of_block)], alone)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_start_of_blocks_has_their_shares(seed):
     """Noise of epsilon 1 in the counts of 4,000 records, of whom a fifth have no value."""
