@@ -4,7 +4,6 @@ from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -17,8 +16,6 @@ from pyhybrid.models.grid import ParameterGrid, scale_mixture_log_density
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 from tests.audits.enumeration import Database, largest_of, normalized
-from tests.models.targets import draws_of
-from tests.monte_carlo import assert_near
 
 NB_GRID = {"log_mean": (-1.0, 4.0, 24), "log_reciprocal_phi": (-3.0, 2.0, 15)}
 
@@ -65,47 +62,6 @@ def test_without_clipping_a_center_changes_nothing() -> None:
     wide = posterior_of(y, Cap.of(1e6))
     centered = posterior_of(y, Cap(below=1e6, above=1e6, reference=np.array([-1.0, -2.0, -3.0])))
     np.testing.assert_allclose(wide.log_density, centered.log_density, atol=1e-8)
-
-
-RNG = np.random.default_rng(4)
-FEW_COUNTS, FEW_SHARES = RNG.negative_binomial(2, 0.3, 25), RNG.beta(0.8, 2, 25)
-CHAINS: dict[str, Any] = {
-    # clipped, far out only the prior falls
-    "poisson": (ph.Poisson("y ~ 1"), FEW_COUNTS, {"log_mean": (-80.0, 10.0, 20_000)}),
-    "negative_binomial": (ph.NegativeBinomial("y ~ 1"), FEW_COUNTS,
-                          {"log_mean": (-4.0, 6.0, 400), "log_reciprocal_phi": (-12.0, 5.0, 400)}),
-    "beta": (ph.Beta("y ~ 1"), FEW_SHARES,
-             {"logit_phi": (-4.0, 4.0, 400), "log_lambda": (-12.0, 4.0, 400)}),
-    "normal": (ph.NormalRegression("y ~ 1"), FEW_SHARES,
-               {"mean": (-4.0, 4.0, 400), "log_sd": (-4.0, 4.0, 400)}),
-}  # fmt: skip
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(
-    ("name", "cap"), [*((name, None) for name in CHAINS), *((name, 1.2) for name in [*CHAINS][:3])]
-)
-def test_chains_have_the_moments_of_the_grid(name: str, cap: float | None) -> None:
-    """Of weighted, and of clipped terms; the control: weights that chains ignore are seen."""
-    model, y, axes = CHAINS[name]
-    bound = model.bind(pd.DataFrame({"y": y}))
-    alpha = np.random.default_rng(9).random(25).round(2)
-    alpha[:2] = 0.0
-    grid = grid_of(model).with_axes(axes)
-    draws = draws_of(bound, chains=4, warmup=500, draws=1000, alpha=alpha, cap=cap)
-    found = grid.coordinates({name: draws.flat(name) for name in model.parameters})
-
-    def check(weights: Any) -> None:
-        mass = exact_posterior(bound, grid, weights, Cap.of(cap or 1e9)).mass.ravel()
-        for axis, points in grid.at(np.arange(grid.size)).items():
-            mean = mass @ points
-            sd, values = np.sqrt(mass @ (points - mean) ** 2), found[axis].reshape(4, -1)
-            assert_near(values, mean)
-            assert_near(values, sd, method="sd")
-
-    check(alpha)
-    with pytest.raises(AssertionError):
-        check(np.minimum(4 * alpha, 1.0))
 
 
 @pytest.mark.usefixtures("opendp")

@@ -61,6 +61,20 @@ class AtPoints:
         return self.variables[name]
 
 
+def beyond_density(
+    at: ProgramAtPoints, log_density: Callable[[Any], Any], coordinates: Callable[[Any], Any]
+) -> Any:
+    """Log target at six random points less a log density of `coordinates` (S, d) and their
+    Jacobian: one constant if they are the same. Both read the quantities."""
+    points = np.random.default_rng(3).normal(size=(6, at.n_unconstrained))
+    apart = at.log_density(points) - log_density(at.quantities(points))
+    steps = 1e-5 * np.eye(at.n_unconstrained)
+    for place, point in enumerate(points):
+        ends = coordinates(at.quantities(np.vstack([point + steps, point - steps])))
+        apart[place] -= np.linalg.slogdet(np.subtract(*np.split(ends, 2)) / 2e-5)[1]
+    return apart
+
+
 def assert_weights_alone_move_the_target(
     bound: Any, cap: Any, *, log_lik: Callable[[Any], Any] | None = None, weights: Any = None,
     spread: float = 1.0, rtol: float = 1e-9,

@@ -3,12 +3,15 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.grid import Axis, ParameterGrid, scale_mixture_log_density
+from tests.models.targets import AtPoints, beyond_density, log_lik_of
 from tests.refusals import refuses
 
 MODELS = (
@@ -34,6 +37,33 @@ def test_coordinates_are_the_inverse_of_parameters(name: str) -> None:
     for name, values in at.items():
         np.testing.assert_allclose(back[name], values, atol=1e-12)
     assert len({tuple(point) for point in zip(*at.values(), strict=True)}) == grid.size
+
+
+_RNG = np.random.default_rng(4)
+COUNTS, SHARES = _RNG.negative_binomial(2, 0.3, 25), _RNG.beta(0.8, 2, 25)
+
+
+@pytest.mark.parametrize(("model", "y"), [
+    (ph.Poisson("y ~ 1", prior="normal"), COUNTS),
+    (ph.NegativeBinomial("y ~ 1", prior="normal"), COUNTS),
+    (ph.Bernoulli("y ~ 1"), COUNTS > 3), (ph.Beta("y ~ 1"), SHARES),
+    (ph.NormalRegression("y ~ 1", prior="normal", min_sd=0.1), SHARES),
+], ids=lambda own: getattr(own, "name", ""))  # fmt: skip
+def test_a_grid_has_the_density_of_the_program(model: Any, y: Any) -> None:
+    """Weighted log-likelihood and the grid's prior; the control: a prior of another size."""
+    bound, alpha = model.bind(pd.DataFrame({"y": y})), np.linspace(0, 1, 25)
+    program, grid = ProgramAtPoints(bound.program, bound.stan_data(alpha)), grid_of(model)
+
+    def log_density(at: Any, size: float = 1.0) -> Any:
+        prior = size * grid.log_prior(grid.coordinates(at))
+        return log_lik_of(bound, AtPoints(at)) @ alpha + prior
+
+    def coordinates(at: Any) -> Any:
+        return np.column_stack([*grid.coordinates(at).values()])
+
+    apart = beyond_density(program, log_density, coordinates)
+    np.testing.assert_allclose(apart, apart[0], atol=1e-5)
+    assert np.ptp(beyond_density(program, lambda at: log_density(at, 0.5), coordinates)) > 1e-3
 
 
 def test_scale_mixture_is_the_integral_over_the_scale() -> None:
