@@ -46,7 +46,8 @@ COUNTS, SHARES = _RNG.negative_binomial(2, 0.3, 25), _RNG.beta(0.8, 2, 25)
 @pytest.mark.parametrize(("model", "y"), [
     (ph.Poisson("y ~ 1", prior="normal"), COUNTS),
     (ph.NegativeBinomial("y ~ 1", prior="normal"), COUNTS),
-    (ph.Bernoulli("y ~ 1"), COUNTS > 3), (ph.Beta("y ~ 1"), SHARES),
+    (ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5), COUNTS > 3), (ph.Beta("y ~ 1"), SHARES),
+    (ph.LogNormal("y ~ 1", prior_scale_intercept=1.5), SHARES),
     (ph.NormalRegression("y ~ 1", prior="normal", min_sd=0.1), SHARES),
 ], ids=lambda own: getattr(own, "name", ""))  # fmt: skip
 def test_a_grid_has_the_density_of_the_program(model: Any, y: Any) -> None:
@@ -103,18 +104,3 @@ def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
     refuses("lower, upper, size", with_axes, {"log_mean": (0, 1)})
     refuses("at most 5000000 points", with_axes, {"log_mean": (0, 1, 10_000)})
     refuses("size of grid axis 'a'", Axis, name="a", lower=0, upper=1, size=1)
-
-
-@pytest.mark.parametrize("make", [ph.LogNormal, ph.Bernoulli])
-def test_the_intercepts_prior_is_the_models(make: Any) -> None:
-    """Normal of the model's scale under prior="normal", not the published one."""
-    grids = [
-        grid_of(make("y ~ 1", prior=prior, prior_scale_intercept=1.5))
-        for prior in ("normal", "published")
-    ]
-    first = grids[0].axes[0].name
-    at = {axis.name: np.zeros(3) for axis in grids[0].axes} | {first: np.array([-2.0, 0.5, 3.0])}
-    expected = np.diff(stats.norm.logpdf(at[first], scale=1.5))
-    normal, published = (np.diff(grid.log_prior(at)) for grid in grids)
-    np.testing.assert_allclose(normal, expected, atol=1e-12)
-    assert np.abs(published - expected).max() > 0.1
