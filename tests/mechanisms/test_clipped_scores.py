@@ -230,12 +230,11 @@ def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
 def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
     for epsilon in (0.1, 1.0, 8.0):
         n = 3000 if epsilon > 0.1 else 20_000  # of fewer it is refused
-        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n))
-        assert release.charge.epsilon == epsilon
-        assert release.charge.kind == "strict"
-        assert release.charge.delta == 1e-6
-        assert release.charge.mu <= mu_of_epsilon(epsilon, 1e-6)
-        assert release.charge.mu == pytest.approx(mu_of_epsilon(epsilon, 1e-6), rel=1e-6)
+        charge = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n)).charge
+        assert (charge.epsilon, charge.kind, charge.delta) == (epsilon, "strict", 1e-6)
+        assert (
+            (1 - 1e-6) * mu_of_epsilon(epsilon, 1e-6) <= charge.mu <= mu_of_epsilon(epsilon, 1e-6)
+        )
 
 
 def test_noise_has_the_scale_that_is_charged():
@@ -282,19 +281,14 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     n = 4000
     table = pd.DataFrame({"x": rng.normal(size=n)})
     table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x"]))
-    mechanism = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1)
-    fit = mechanism.fit(mechanism.bind(table), streams(seed))
-    off = (fit.estimates.values - [0.5, 0.3]) / np.sqrt(np.diag(fit.estimates.covariance))
-    assert np.abs(off).max() < 5
-    sharp = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1e4)
-    exact = sharp.fit(sharp.bind(table), streams(seed))
-    assert (
-        np.abs(
-            (exact.estimates.values - [0.5, 0.3]) / np.sqrt(np.diag(exact.estimates.covariance))
-        ).max()
-        < 5
-    )
-    assert np.diag(exact.estimates.covariance).max() < np.diag(fit.estimates.covariance).max()
+    largest = []
+    for epsilon in (1, 1e4):
+        mechanism = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=epsilon)
+        found = mechanism.fit(mechanism.bind(table), streams(seed)).estimates
+        variance = np.diag(found.covariance)
+        assert (np.abs(found.values - [0.5, 0.3]) < 5 * np.sqrt(variance)).all()
+        largest.append(variance.max())
+    assert largest[1] < largest[0]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -21,7 +21,8 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.default_model import described_model
-from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps
+from pyhybrid.privacy.censoring import Cap
+from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps, log_lik_of
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
@@ -270,6 +271,52 @@ def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, c
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "name", ["poisson", "negative binomial", "bernoulli", "beta", "categorical", "ordinal"]
+)
+def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
+    """Excess and region: Stan's log density under one cap less that under another, in numpy."""
+    rng, case = np.random.default_rng(5), CASES[name]
+    new, old = (
+        case.model.bind(pd.DataFrame({
+            "x": rng.integers(0, 4, n) / 2 - 1.0, "y": rng.choice(case.y[:12], n)
+        })) for n in (40, 20)
+    )  # fmt: skip
+    weight = rng.uniform(0.5, 1, 20)
+    one = ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=1.0))
+    points = 1.0 * rng.normal(size=(30, one.n_unconstrained))
+    at = one.quantities(points)
+    draws = AtPoints(at)
+    best = int(log_lik_of(old, draws).sum(axis=1).argmax())
+    middle = AtPoints({k: v[best : best + 1] for k, v in at.items()})
+    center, before = (log_lik_of(bound, middle)[0] for bound in (new, old))
+    frozen = old.frozen(weight, before, np.arange(20))
+    assert frozen.n == 20
+    caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=frozen, region=1.0 * k)
+            for k in (1, 2)]  # fmt: skip
+    density = [
+        ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=cap)).log_density(points)
+        for cap in caps
+    ]
+    f, moved = log_lik_of(new, draws), weight * (log_lik_of(old, draws) - before)
+    before_draws = old.frozen_log_lik(frozen, draws)
+    expected, beyond = [], []
+    for cap in caps:
+        excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
+        np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
+        terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
+        clipped = new.log_lik(draws).clipped_total(
+            np.ones(40), cap.below, cap.above, center, excess
+        )
+        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
+        beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
+        expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])
+    found, wanted = density[0] - density[1], expected[0] - expected[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
+    assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
+    assert np.abs(excess).max() > 0.01
+
+
 _SHAPING = ("beta", "phi", "lambda", "sigma")
 
 
@@ -304,14 +351,10 @@ def _p_value(made: FloatArray, law: Any) -> float:
         for cell in range(cells_of.max() + 1):
             own = made[:, cells_of == cell].astype(int).ravel()
             expected = own.size * p[cells_of == cell][0][: top + 1]
-            found = np.bincount(own, minlength=expected.size)
-            common = expected >= 5
-            parts = [(found[common], expected[common])]
-            rest = own.size - expected[common].sum()
-            if rest >= 5:
-                parts.append((found[~common].sum(keepdims=True), np.array([rest])))
-            total += sum(float(((o - e) ** 2 / e).sum()) for o, e in parts)
-            cells += sum(e.size for _, e in parts) - 1
+            found, common = np.bincount(own, minlength=expected.size), expected >= 5
+            e, o = (np.append(n[common], own.size - n[common].sum()) for n in (expected, found))
+            total += float(((o - e) ** 2 / np.maximum(e, 5))[e >= 5].sum())
+            cells += (e >= 5).sum() - 1
         return float(stats.chi2.sf(total, cells))
     share = np.stack([np.broadcast_to(law.cdf(row[None]), (1, N))[0] for row in made])
     assert share.min() >= 0, "below the lower end"
