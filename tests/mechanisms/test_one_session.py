@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.replicates import choose_draws
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.weighted import base
 from pyhybrid.models.families.regression import BoundRegression
 from tests.fits import ANY_DRAWS, fit_options
+from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
 MODEL = ph.Poisson("y ~ 1")
@@ -80,8 +80,7 @@ def test_all_draws_can_be_released_once_and_other_settings_do_not_count(draws: l
     for _ in range(3):
         released(session, m=40)
     assert sorted(draws) == list(range(120))
-    with pytest.raises(InvalidInput, match="kept draws that were not released before, 0: found 1"):
-        released(session, m=1)
+    refuses("kept draws that were not released before, 0: found 1", released, session, m=1)
     session, other = opened(), opened()
     released(session)
     weighted = ph.GivenWeights(MODEL, alpha=np.full(50, 0.5))

@@ -8,7 +8,6 @@ import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.grid import Axis, ParameterGrid, scale_mixture_log_density
 from tests.models.targets import AtPoints, beyond_density, log_lik_of
@@ -98,8 +97,7 @@ def test_priors_are_the_documented_ones(name: str, at: Any, expected: Any) -> No
 
 def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
     with_axes = GRIDS["NegativeBinomial"].with_axes
-    with pytest.raises(InvalidInput, match="coordinates of the model, log_mean, log_reciprocal"):
-        with_axes({"phi": (0, 1, 10)})
+    refuses("coordinates of the model, log_mean, log_reciprocal", with_axes, {"phi": (0, 1, 10)})
     refuses("must have lower below upper", with_axes, {"log_mean": (1, 0, 10)})
     refuses("lower, upper, size", with_axes, {"log_mean": (0, 1)})
     refuses("at most 5000000 points", with_axes, {"log_mean": (0, 1, 10_000)})
