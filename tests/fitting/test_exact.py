@@ -12,7 +12,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.grid import ParameterGrid, scale_mixture_log_density
+from pyhybrid.models.grid import scale_mixture_log_density
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
 from tests.audits.enumeration import Database, largest_of, normalized
@@ -32,15 +32,10 @@ class Counts:
         return LogLik.of(ph.NegativeBinomial("y ~ 1").log_lik(values, self.y, np.ones((1, 1)), 0))
 
 
-def grid_of(model: Any) -> ParameterGrid:
-    grid: ParameterGrid = model.grid(("Intercept",))
-    return grid
-
-
 def posterior_of(y: Any, cap: Cap, given: Any = None) -> ExactPosterior:
     bound = cast(BoundModel, Counts(y))
-    grid = grid_of(ph.NegativeBinomial("y ~ 1")).with_axes(given or NB_GRID)
-    return exact_posterior(bound, grid, np.ones(len(y)), cap)
+    grid: Any = ph.NegativeBinomial("y ~ 1").grid(("Intercept",))
+    return exact_posterior(bound, grid.with_axes(given or NB_GRID), np.ones(len(y)), cap)
 
 
 def test_the_posterior_is_that_of_scipy() -> None:

@@ -51,10 +51,6 @@ def mechanism(**changes: Any) -> ph.NoisyMarginals:
     return ph.NoisyMarginals(**{**own, **changes})
 
 
-def one_column(**changes: Any) -> ph.NoisyMarginals:
-    return mechanism(domain={"visits": DOMAIN["visits"]}, **changes)
-
-
 def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
     """Shares of the cells of a table of columns of `DOMAIN`."""
     domains = {
@@ -107,7 +103,8 @@ def test_tables_come_back_when_noise_is_small(table: pd.DataFrame) -> None:
 
 def test_records_do_not_keep_their_values(table: pd.DataFrame) -> None:
     ordered = table.sort_values(["age", "visits"])
-    made = one_column(given=[], epsilon=1e4).release(ordered).synthetic[0]
+    visits = {"visits": DOMAIN["visits"]}
+    made = mechanism(domain=visits, given=[], epsilon=1e4).release(ordered).synthetic[0]
     drawn = made["visits"].to_numpy(dtype=float)
     after = ordered["age"].to_numpy(dtype=float)
     assert abs(np.corrcoef(drawn, after)[0, 1]) < 5 / np.sqrt(drawn.size)

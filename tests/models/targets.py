@@ -36,17 +36,6 @@ def log_lik_of(bound: Any, draws: Any) -> Any:
     return np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
 
 
-def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[float, float],
-         center: Any, units: int = 90) -> dict[str, Any]:  # fmt: skip
-    """No cap, a plain one, unequal ends about a center (n,), and of units."""
-    (below, above), (low, high) = ends, ends_of_units
-    unit = np.arange(n) % units
-    return {
-        "none": None, "cap": cap, "cap and center": Cap(below=below, above=above, reference=center),
-        "cap, center and units": Cap(below=low, above=high, reference=center, unit=unit),
-    }  # fmt: skip
-
-
 @dataclass(frozen=True)
 class AtPoints:
     """Values (S, ...) of a model's parameters, as draws of them are read."""

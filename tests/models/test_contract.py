@@ -22,7 +22,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.default_model import described_model
 from pyhybrid.privacy.censoring import Cap
-from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps, log_lik_of
+from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, log_lik_of
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
@@ -126,14 +126,6 @@ _AMOUNTS = (_RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2) + 0.01).round(2)
 _REALS = _RNG.normal(1 + X, 2.0).round(3)
 
 
-def _log_of(unit: float) -> Callable[[Any], Any]:
-    return lambda y: np.log(y / unit)
-
-
-def _in(unit: float) -> Callable[[Any], Any]:
-    return lambda y: y / unit
-
-
 CASES: dict[str, Case] = {
     "poisson": Case(
         ph.Poisson("y ~ x"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta)),
@@ -181,12 +173,13 @@ CASES: dict[str, Case] = {
     "mixture of one": Case(ph.MixtureRegression("y ~ x", n_components=1), _REALS, _mixed),
     "mixture of four": Case(ph.MixtureRegression("y ~ x", n_components=4), _REALS, _mixed),
     "lognormal": Case(
-        ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal, coded=_log_of(10),
+        ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal, coded=lambda y: np.log(y / 10),
         more=(ph.LogNormal("y ~ x", decimals=2, zeros=True, missing=True),),
     ),
     "gamma": Case(ph.Gamma("y ~ x"), _AMOUNTS, _gamma),
     "gamma, published prior": Case(
-        ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma, coded=_in(10)
+        ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma,
+        coded=lambda y: y / 10,
     ),
 }  # fmt: skip
 OFFSET = X / 2
@@ -264,9 +257,14 @@ def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, c
     start = ProgramAtPoints(bound.program, bound.stan_data(first))
     middle = _log(name, start.quantities(_points(start, 4))).mean(axis=0)
     middle += rng.normal(0, 0.6, bound.rows.first.size)[bound.rows.row_of]
-    own = caps(N, float(np.median(np.abs(middle))) / 2, (0.15, 0.3), (0.5, 0.7), middle)[cap]
+    units = np.arange(N) % 90
+    caps = {
+        "none": None, "cap": float(np.median(np.abs(middle))) / 2,
+        "cap and center": Cap(below=0.15, above=0.3, reference=middle),
+        "cap, center and units": Cap(below=0.5, above=0.7, reference=middle, unit=units),
+    }  # fmt: skip
     assert_weights_alone_move_the_target(
-        bound, own, log_lik=lambda at: _log(name, at.variables), weights=(first, second),
+        bound, caps[cap], log_lik=lambda at: _log(name, at.variables), weights=(first, second),
         spread=1 / 3, rtol=1e-6,
     )  # fmt: skip
 
