@@ -183,7 +183,7 @@ CODES, NAMES = MODELS["categorical"].codes, MODELS["categorical"].names
 THREE = _table(NAMES[CODES])
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
