@@ -40,6 +40,9 @@ class Finite:
     def log(self, y: Any) -> Any:
         return np.log(np.take_along_axis(self.p, np.asarray(y, int)[..., None], -1)[..., 0])
 
+    def pmf(self, level: int) -> Any:
+        return self.p[..., level]
+
 
 @dataclass(frozen=True)
 class Mixed:
@@ -224,11 +227,9 @@ def _log(name: str, values: dict[str, Any]) -> FloatArray:
     y = case.coded(case.y)
     if isinstance(law, Finite):
         y = np.broadcast_to(y, law.p.shape[:-1])
-    for kind in ("log", "logpmf", "logpdf"):
-        if hasattr(law, kind) and not (kind == "logpdf" and hasattr(law.dist, "pmf")):
-            found: FloatArray = getattr(law, kind)(y)
-            return found
-    raise AssertionError(name)
+    if isinstance(law, Finite | Mixed):
+        return law.log(y)
+    return law.logpmf(y) if hasattr(law.dist, "pmf") else law.logpdf(y)
 
 
 @MODELS
@@ -312,9 +313,6 @@ def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
     assert np.abs(excess).max() > 0.01
 
 
-_SHAPING = ("beta", "phi", "lambda", "sigma")
-
-
 @MODELS
 def test_replicates_have_the_models_law(name: str) -> None:
     """Of one draw: chi-square or Kolmogorov's distance; parameters a fifth smaller are caught."""
@@ -326,26 +324,20 @@ def test_replicates_have_the_models_law(name: str) -> None:
         for k in range(200)
     ])  # fmt: skip
     right = _p_value(case.coded(made), case.law(_eta(values, DESIGN), values))
-    wrong = dict(values)
-    for key in [key for key in values if key in _SHAPING]:
-        wrong[key] = values[key] * 0.8
+    shaping = values.keys() & {"beta", "phi", "lambda", "sigma"}
+    wrong = values | {key: values[key] * 0.8 for key in shaping}
     assert right > LEVEL
     assert _p_value(case.coded(made), case.law(_eta(wrong, DESIGN), wrong)) < LEVEL, "control"
 
 
 def _p_value(made: FloatArray, law: Any) -> float:
     """Of replicates (R, N) under a law of (1, N)."""
-    if hasattr(law, "pmf") or isinstance(law, Finite):
-        top = int(made.max())
-        p = (
-            law.p[0] if isinstance(law, Finite)
-            else np.stack([law.pmf(k)[0] * np.ones(N) for k in range(top + 1)], axis=-1)
-        )  # fmt: skip
-        total, cells = 0.0, 0
-        cells_of = np.unique(DESIGN, axis=0, return_inverse=True)[1]
-        for cell in range(cells_of.max() + 1):
-            own = made[:, cells_of == cell].astype(int).ravel()
-            expected = own.size * p[cells_of == cell][0][: top + 1]
+    if hasattr(law, "pmf"):
+        total, cells, values = 0.0, 0, range(int(made.max()) + 1)
+        p = np.stack([law.pmf(k)[0] * np.ones(N) for k in values], axis=-1)
+        for cell in np.unique(X):
+            own = made[:, cell == X].astype(int).ravel()
+            expected = own.size * p[cell == X][0]
             found, common = np.bincount(own, minlength=expected.size), expected >= 5
             e, o = (np.append(n[common], own.size - n[common].sum()) for n in (expected, found))
             total += float(((o - e) ** 2 / np.maximum(e, 5))[e >= 5].sum())
