@@ -60,26 +60,20 @@ def test_without_data_draws_follow_the_priors(n_components: int) -> None:
     r = rng.uniform(-1, 1, size)  # LKJ(1) of a 2 x 2 correlation matrix
     z = rng.standard_normal((2, size))
     beta = half_t * np.vstack([z[0], r * z[0] + np.sqrt(1 - r**2) * z[1]])
-    ours = {
-        "sigma": draws.variables["sigma"][:, :, 0],
-        "sigma_beta": draws.variables["sigma_beta"][:, :, 1],
-        "beta": draws.variables["beta"][:, :, 0, -1],
-        "slope over intercept": np.arctan2(
-            draws.variables["beta"][:, :, 1, -1], draws.variables["beta"][:, :, 0, -1]
-        ),
-        "product": beta_product(draws.variables["beta"][:, :, :, -1]),
-    }
-    if n_components > 1:
-        ours["share"] = draws.variables["proportion"][:, :, 0]
-        ours["a"] = draws.variables["concentration"][:, :, 0]
-    true = {
-        "sigma": half_t[0], "sigma_beta": half_t[0], "product": beta_product(beta.T),
-        "share": share, "beta": beta[0], "slope over intercept": np.arctan2(beta[1], beta[0]),
-        "a": a,
+    at = draws.variables
+    last = at["beta"][..., -1]
+    both = {
+        "sigma": (at["sigma"][:, :, 0], half_t[0]), "beta": (last[..., 0], beta[0]),
+        "sigma_beta": (at["sigma_beta"][:, :, 1], half_t[0]),
+        "slope over intercept": (np.arctan2(last[..., 1], last[..., 0]), np.arctan2(*beta[::-1])),
+        "product": (beta_product(last), beta_product(beta.T)),
     }  # fmt: skip
-    for name, values in ours.items():
+    if n_components > 1:
+        both["share"] = at["proportion"][:, :, 0], share
+        both["a"] = at["concentration"][:, :, 0], a
+    for name, (values, true) in both.items():
         for q in (0.25, 0.5, 0.75, 0.9):
-            below = (values <= np.quantile(true[name], q)).astype(float)
+            below = (values <= np.quantile(true, q)).astype(float)
             error = np.sqrt(q * (1 - q) / float(arviz.ess(below)))
             assert abs(below.mean() - q) < 5 * error, (name, q, below.mean())
             assert error < 0.12, name  # a chain can stay where a is small
