@@ -88,7 +88,7 @@ def rstan(r: Callable[..., Any]) -> RStanEngine:
 SLOWEST = (
     "studies/test_reproduction.py", "docs/test_snippets.py", "parity/test_models.py",
     "comparing/test_curve.py", "reports/test_moving_from_r.py", "security/test_faults.py",
-    "fitting/test_exact.py", "docs/test_gauntlet.py", "audits/test_noise.py",
+    "docs/test_gauntlet.py", "audits/test_noise.py",
     "models/test_stan_model.py", "mechanisms/test_target.py", "tests/test_r_package.py",
     "tests/test_distribution.py", "parity/test_synthesize.py",
     "mechanisms/test_sequential.py", "security/test_leaks.py",
@@ -103,8 +103,6 @@ ROOMS_OF_NORMAL_DRAWS = (
 )  # fmt: skip
 """Rooms in which a test that says nothing else gets normal draws."""
 SHORT_FITS = frozenset((
-    *(f"tests/fitting/test_exact.py::test_chains_have_the_moments_of_the_grid[{model}-None]"
-      for model in ("poisson", "negative_binomial", "beta")),
     "tests/fitting/test_sampling.py::test_short_chains_go_on_and_are_not_started_anew",
     "tests/fitting/test_sampling.py::test_standardized_parameters_are_sampled_with_long_steps",
     "tests/mechanisms/test_censored.py::test_the_cap_holds_in_every_draw",

@@ -10,7 +10,7 @@ steps (`most_bins`) each step is counted on the bins that noise may lead to: mer
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,17 +36,9 @@ _FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Step:
-    """Counts of one database in one step, in records, and the scale of their noise."""
-
-    counts: Array
-    scale: float
-    delta: float
-
-
-Run = Callable[[pd.DataFrame], Sequence[_Step]]
-Seen = dict[tuple[tuple[int, int], ...], Sequence[_Step]]
+Steps = list[tuple[Array, float]]
+"""Counts of one database in each step, in records, and the scale of their noise."""
+Seen = dict[tuple[tuple[int, int], ...], Steps]
 """From the records of a database to its steps."""
 
 
@@ -58,11 +50,10 @@ def test_losses_of_noisy_marginals_are_attained_and_the_broken_ones_are_caught(
 ) -> None:
     mechanism = _mechanism(relation, **_FORMS[form])
     seen = _seen(lambda df: _steps(mechanism, df), relation)
-    found = _largest_loss(seen, relation)
     controls = {
-        name: _largest_loss(broken, relation) for name, broken in _broken(mechanism, seen).items()
+        name: _largest_loss(broken, mechanism) for name, broken in _broken(mechanism, seen).items()
     }
-    assert found == pytest.approx(1.0)
+    assert _largest_loss(seen, mechanism) == pytest.approx(1.0)
     assert min(controls.values()) > 1.3
     if mechanism.delta is None:
         assert controls["noise / 2"] == pytest.approx(2.0)
@@ -71,43 +62,34 @@ def test_losses_of_noisy_marginals_are_attained_and_the_broken_ones_are_caught(
     assert controls.get("levels read", math.inf) == math.inf
 
 
-def _seen(run: Run, relation: str) -> Seen:
+def _seen(run: Callable[[pd.DataFrame], Steps], relation: str) -> Seen:
     """All databases of two records, and those with a record less where `relation` has them."""
-    databases = [*itertools.product(_RECORDS, repeat=2)]
-    if relation == "remove":
-        databases += [(record,) for record in _RECORDS]
-    return {records: run(_database(records)) for records in databases}
+    sizes = (1, 2) if relation == "remove" else (2,)
+    databases = [own for n in sizes for own in itertools.product(_RECORDS, repeat=n)]
+    return {
+        own: run(pd.DataFrame(own, columns=["y", "z"]).assign(x=_PUBLIC[: len(own)]))
+        for own in databases
+    }
 
 
-def _largest_loss(seen: Seen, relation: str) -> float:
-    """Over all databases that differ by one record."""
-    worst = 0.0
-    for one, other in itertools.product(seen, repeat=2):
-        replaced = one[0] == other[0] and len(one) == len(other) == 2
-        removed = one[:1] == other and len(one) == 2
-        if replaced if relation == "replace" else removed:
-            worst = max(worst, _loss(seen[one], seen[other]))
-    return worst
+def _largest_loss(seen: Seen, mechanism: NoisyMarginals) -> float:
+    """Over all databases that differ by one record: the second, or one more."""
+    size = 2 if mechanism.relation == "replace" else 1
+    return max(
+        _loss(seen[one], seen[other], mechanism.delta)
+        for one, other in itertools.permutations(seen, 2)
+        if (len(one), len(other)) == (2, size) and one[0] == other[0]
+    )
 
 
-def _loss(one: Sequence[_Step], other: Sequence[_Step]) -> float:
+def _loss(one: Steps, other: Steps, delta: float | None) -> float:
     """Of all steps: pure losses add, and rho does."""
-    pure = rho = delta = 0.0
-    if [step.counts.shape for step in one] != [step.counts.shape for step in other]:
+    if [counts.shape for counts, _ in one] != [counts.shape for counts, _ in other]:
         return math.inf  # what comes out tells which database it was
-    for a, b in zip(one, other, strict=True):
-        change, scale, delta = a.counts - b.counts, min(a.scale, b.scale), a.delta
-        if delta:
-            rho += float(change @ change) / (2 * scale**2)
-        else:
-            pure += float(np.abs(change).sum()) / scale
-    return pure + (epsilon_of_zcdp(rho, delta) if rho else 0.0)
-
-
-def _database(records: tuple[tuple[int, int], ...]) -> pd.DataFrame:
-    y, z = ([record[place] for record in records] for place in (0, 1))
-    table: pd.DataFrame = pd.DataFrame({"y": y, "z": z, "x": _PUBLIC[: len(records)]})
-    return table
+    moved = [(a - b) / min(s, t) for (a, s), (b, t) in zip(one, other, strict=True)]
+    if delta is None:
+        return float(sum(np.abs(own).sum() for own in moved))
+    return epsilon_of_zcdp(float(sum(own @ own for own in moved)) / 2, delta)
 
 
 def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
@@ -125,14 +107,14 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
 
 def _steps(
     mechanism: NoisyMarginals, df: pd.DataFrame, noise: Callable[..., NoisyTables] = noisy_tables
-) -> list[_Step]:
+) -> Steps:
     """Counts of each step as they are asked for, with the scale of `noise`; columns of many bins
     are cut in the middle: a cut that noise can lead to."""
     measuring, steps = mechanism._counted(df), []
 
     def asked(tables: Sequence[IntArray], **options: Any) -> NoisyTables:
-        answer, counts = noise(tables, **options), np.concatenate([own.ravel() for own in tables])
-        steps.append(_Step(counts=counts, scale=answer.scale, delta=answer.charge.delta))
+        counts = np.concatenate([own.ravel() for own in tables])
+        steps.append((counts, noise(tables, **options).scale))
         return noisy_tables(tables, **options)
 
     def merged(domain: ColumnDomain, *_: Any) -> ColumnDomain:
@@ -156,7 +138,7 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
         """Each step at the whole price."""
         return noisy_tables(tables, **{**options, "price": mechanism._price})
 
-    def read(df: pd.DataFrame) -> list[_Step]:
+    def read(df: pd.DataFrame) -> Steps:
         levels = {name: {"levels": [*df[name].unique().tolist(), 9]} for name in ("y", "z")}
         domain: dict[str, Any] = {**levels, "x": mechanism.domain["x"]}
         return _steps(replace(mechanism, domain=domain), df)
@@ -167,8 +149,7 @@ def _broken(mechanism: NoisyMarginals, seen: Seen) -> dict[str, Seen]:
         other, run = "a step not charged", lambda df: _steps(mechanism, df, not_charged)
     return {
         "noise / 2": {
-            records: [replace(step, scale=step.scale / 2) for step in steps]
-            for records, steps in seen.items()
+            own: [(counts, scale / 2) for counts, scale in steps] for own, steps in seen.items()
         },
         "noise of one table": _seen(lambda df: _steps(mechanism, df, of_one), relation),
         other: _seen(run, relation),

@@ -18,7 +18,7 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
-from pyhybrid.engines import SamplerSettings, StanProgram, WarmStart, diagnose
+from pyhybrid.engines import Draws, SamplerSettings, StanProgram, WarmStart, diagnose
 from pyhybrid.engines.cmdstan import CmdStanEngine, compiled_program
 from pyhybrid.engines.embedded import EmbeddedEngine
 from tests.monte_carlo import assert_draws_near
@@ -34,6 +34,10 @@ generated quantities { real twice = 2 * s; }
 """,
 )
 STORED = SamplerSettings(chains=2, warmup=200, draws=20, adapt_delta=0.8)
+
+
+def sampled(**options: Any) -> Draws:
+    return CmdStanEngine().sample(PROGRAM, {"p": 2}, **{"seed": 1, "settings": STORED, **options})
 
 
 class Fake:
@@ -73,7 +77,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 def test_reads_cmdstan_output_whose_private_files_are_gone(fake: Fake) -> None:
-    draws = CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=77, settings=STORED)
+    draws = sampled(seed=77)
     asked = {"seed=77", "num_samples=20", "num_warmup=200", "delta=0.8", "max_depth=10"}
     assert {*asked, "sig_figs=18"} <= set(fake.entries[0]["arguments"])
     assert fake.entries[0]["data"] == {"p": 2}
@@ -104,7 +108,7 @@ def test_warm_start_hands_over_inits_metric_and_step(fake: Fake) -> None:
     start = WarmStart(
         inits=inits, inv_metric=(np.full(7, 1.0), np.full(7, 3.0)), step_size=np.array([0.2, 0.4])
     )
-    CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED, warm_start=start)
+    sampled(warm_start=start)
     first = next(e for e in fake.entries if "id=1" in e["arguments"])
     assert first["init"] == {"x": [0.0, 1.0], "m": [[1.0, 2.0], [3.0, 4.0]], "s": 0.5}
     assert first["metric_file"] == {"inv_metric": [2.0] * 7}
@@ -121,7 +125,7 @@ def test_failure_is_reported_and_leaves_nothing(
     mode: str, said: str, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", mode)
-    fails(SamplingError, said, CmdStanEngine().sample, PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    fails(SamplingError, said, sampled)
     assert fake.entries
     assert list(fake.temporary.iterdir()) == []
 
@@ -160,9 +164,7 @@ def test_ctrl_c_leaves_nothing(fake: Fake) -> None:
 def test_progress_follows_the_console_files(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "slow")
     seen: list[tuple[int, int]] = []
-    CmdStanEngine().sample(
-        PROGRAM, {"p": 2}, seed=1, settings=STORED, progress=lambda a, b: seen.append((a, b))
-    )
+    sampled(progress=lambda *done: seen.append(done))
     assert seen[-1] == (440, 440)
     assert len(seen) > 2
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
@@ -178,9 +180,8 @@ def test_compiles_once(fake: Fake) -> None:
 
 def test_compile_error_quotes_line_and_caret(fake: Fake) -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { }")
-    with pytest.raises(SamplingError, match=r"(?s)line 1, column 20.*\^") as caught:
-        compiled_program(broken)
-    assert "make" not in str(caught.value)  # nor its command line with folders of this machine
+    said = fails(SamplingError, r"(?s)line 1, column 20.*\^", compiled_program, broken)
+    assert "make" not in said  # nor its command line with folders of this machine
     assert list(fake.temporary.iterdir()) == []
 
 
@@ -188,8 +189,8 @@ def test_a_compiler_that_fails_is_not_the_programs_fault(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CMDSTAN_MODE", "broken")
-    with pytest.raises(EngineUnavailable, match=r"(?s)Eigen/Dense.*mend the C\+\+ toolchain"):
-        compiled_program(PROGRAM)
+    said = r"(?s)Eigen/Dense.*mend the C\+\+ toolchain"
+    fails(EngineUnavailable, said, compiled_program, PROGRAM)
     assert fake.builds == 0
 
 
@@ -209,21 +210,18 @@ def test_no_installation_names_the_remedy(tmp_path: Path, monkeypatch: pytest.Mo
     assert not status.available
     assert f"CMDSTAN is {tmp_path / 'nowhere'}" in status.cause
     assert "install_cmdstan" in status.remedy
-    with pytest.raises(EngineUnavailable, match="install_cmdstan"):
-        CmdStanEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=STORED)
+    fails(EngineUnavailable, "install_cmdstan", sampled)
 
 
 def test_what_was_not_built_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     status = CmdStanEngine().status()
-    assert not status.available
     assert "no-such-compiler" in status.cause
-    assert status.remedy == "install a C++ toolchain"
+    assert (status.available, status.remedy) == (False, "install a C++ toolchain")
     monkeypatch.delenv("CXX")
     (fake.root / "bin" / "stanc").unlink()
     status = CmdStanEngine().status()
-    assert not status.available
-    assert status.remedy == f"make -C {fake.root} build"
+    assert (status.available, status.remedy) == (False, f"make -C {fake.root} build")
 
 
 @pytest.mark.samples

@@ -1,35 +1,31 @@
 """The engines behind one protocol: programs, warm starts, progress, convergence, choice."""
 
+import hashlib
 import itertools
 import signal
 from dataclasses import replace
+from typing import Any
 
+import arviz
 import numpy as np
 import pytest
+import stanli
 
 from pyhybrid import engines
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
+from pyhybrid.engines.cmdstan import CmdStanEngine
 from pyhybrid.engines.convergence import diagnose_quantities, effective_draws
-from pyhybrid.engines.embedded import EmbeddedEngine, compiled
+from pyhybrid.engines.embedded import EmbeddedEngine, _start, as_json, compiled
+from tests.engines.test_cmdstan import PROGRAM
 from tests.refusals import fails, refuses
 
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200)
-NORMAL = StanProgram(
-    name="normal",
-    text="""
-data { int<lower=1> p; }
-parameters { vector[p] x; matrix[2, 3] m; real<lower=0> s; }
-model { x ~ std_normal(); to_vector(m) ~ normal(0, 2); s ~ exponential(1); }
-generated quantities { real twice = 2 * s; }
-""",
-)
 
 
 @pytest.mark.samples
 def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """stanli records SIGINT and asks between iterations; here it comes after the last question."""
-    import stanli
 
     def deaf(self: object, **_: object) -> object:
         before = signal.signal(signal.SIGINT, lambda *_: None)
@@ -42,8 +38,8 @@ def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as patch:
             patch.setattr(stanli.Model, "sample", deaf)
             with pytest.raises(KeyboardInterrupt):
-                EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT)
-        assert EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=1, settings=SHORT).n_draws == 400
+                EmbeddedEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=SHORT)
+        assert EmbeddedEngine().sample(PROGRAM, {"p": 2}, seed=1, settings=SHORT).n_draws == 400
     finally:
         signal.signal(signal.SIGINT, heard)
 
@@ -52,12 +48,12 @@ def test_ctrl_c_at_the_end_of_a_fit_is_not_forgotten(monkeypatch: pytest.MonkeyP
 def test_draws_have_the_declared_shapes_and_relations() -> None:
     seen: list[tuple[int, int]] = []
     draws = EmbeddedEngine().sample(
-        NORMAL, {"p": 2}, seed=1, settings=SHORT, progress=lambda *done: seen.append(done)
+        PROGRAM, {"p": 2}, seed=1, settings=SHORT, progress=lambda *done: seen.append(done)
     )
     assert seen[-1] == (1000, 1000)
     assert all(a <= b for (a, _), (b, _) in itertools.pairwise(seen))
     assert draws.variables["x"].shape == (2, 200, 2)
-    assert draws.variables["m"].shape == (2, 200, 2, 3)
+    assert draws.variables["m"].shape == (2, 200, 2, 2)
     np.testing.assert_allclose(draws.variables["twice"], 2 * draws.variables["s"], rtol=1e-12)
     assert draws.parameters == ("x", "m", "s")
     assert draws.flat("x").shape == (400, 2)
@@ -71,7 +67,7 @@ def test_draws_have_the_declared_shapes_and_relations() -> None:
 def test_same_seed_same_bytes_and_another_seed_not() -> None:
     serial = replace(SHORT, parallel_chains=1)
     one, two, other = (
-        EmbeddedEngine().sample(NORMAL, {"p": 1}, seed=seed, settings=settings)
+        EmbeddedEngine().sample(PROGRAM, {"p": 1}, seed=seed, settings=settings)
         for seed, settings in ((5, SHORT), (5, serial), (6, SHORT))
     )
     assert one.variables["x"].tobytes() == two.variables["x"].tobytes()
@@ -87,9 +83,6 @@ model { s ~ exponential(1); L ~ lkj_corr_cholesky(2); x ~ std_normal(); }""",
 
 @pytest.mark.samples
 def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
-    stanli = pytest.importorskip("stanli")
-    from pyhybrid.engines.embedded import _start, as_json
-
     fit = EmbeddedEngine().sample(FACTOR, {}, seed=1, settings=SHORT)
     model = stanli.Model(stan_code=FACTOR.text, data=as_json({}))
     inits = _start(model, fit.warm_start(), SHORT)["inits"]
@@ -107,14 +100,14 @@ def test_unconstrained_warm_start_round_trips_a_cholesky_factor() -> None:
 def test_programs_that_do_not_compile_and_failing_data_are_sampling_errors() -> None:
     broken = StanProgram(name="broken", text="parameters { real x }\nmodel { x ~ normal(0, 1); }")
     for program, said in (
-        (broken, r"(?s)does not compile.*real x \}"), (NORMAL, "embedded engine failed on normal"),
+        (broken, r"(?s)does not compile.*real x \}"), (PROGRAM, "embedded engine failed on normal"),
     ):  # fmt: skip
         fails(SamplingError, said, EmbeddedEngine().sample, program, {"p": -1}, seed=1,
               settings=SHORT)  # fmt: skip
 
 
 def test_compiled_programs_hold_no_data() -> None:
-    assert "12345" not in compiled(NORMAL.text)
+    assert "12345" not in compiled(PROGRAM.text)
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -128,8 +121,6 @@ def test_parameter_names(text: str, expected: tuple[str, ...]) -> None:
 
 
 def test_programs_are_found_and_hashed() -> None:
-    import hashlib
-
     assert {"negative_binomial", "poisson"} <= set(engines.program_names())
     program = load_program("poisson")
     assert program.sha256 == hashlib.sha256(program.text.encode()).hexdigest()
@@ -138,8 +129,6 @@ def test_programs_are_found_and_hashed() -> None:
 
 def test_diagnose_has_the_numbers_of_arviz() -> None:
     """Correlated, tied, odd in length, heavy-tailed; sizes above S are not credited."""
-    import arviz
-
     rng = np.random.default_rng(1)
     walk = rng.normal(size=(4, 301, 3))
     for t in range(1, 301):
@@ -172,7 +161,7 @@ def test_effective_draws_of_a_process_of_known_correlation() -> None:
 
 @pytest.mark.samples
 def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
-    draws = EmbeddedEngine().sample(NORMAL, {"p": 2}, seed=3, settings=SamplerSettings())
+    draws = EmbeddedEngine().sample(PROGRAM, {"p": 2}, seed=3, settings=SamplerSettings())
 
     def changed(**variables: np.ndarray) -> engines.Diagnostics:
         return diagnose(replace(draws, variables={**draws.variables, **variables}))
@@ -196,14 +185,12 @@ def test_unknown_engine_lists_the_known() -> None:
 
 
 def test_auto_reports_every_cause_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> engines.EngineStatus:
-        return engines.EngineStatus(name=name, cause=f"no {name}",
-                                    remedy=f"get {name}")  # fmt: skip
+    def missing(self: Any) -> engines.EngineStatus:
+        own = self.name
+        return engines.EngineStatus(name=own, cause=f"no {own}", remedy=f"get {own}")
 
-    from pyhybrid.engines.cmdstan import CmdStanEngine
-
-    monkeypatch.setattr(EmbeddedEngine, "status", lambda self: missing("embedded"))
-    monkeypatch.setattr(CmdStanEngine, "status", lambda self: missing("cmdstan"))
+    for engine in (EmbeddedEngine, CmdStanEngine):
+        monkeypatch.setattr(engine, "status", missing)
     with pytest.raises(EngineUnavailable, match=r"no cmdstan.*get cmdstan.*no embedded"):
         engines.resolve_engine("auto")
 

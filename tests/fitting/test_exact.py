@@ -1,10 +1,9 @@
 """Exact sampling: the posterior against scipy, the draws against it, the loss by enumeration."""
 
-from itertools import product
+from itertools import combinations_with_replacement
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -13,11 +12,10 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.programs import load_program
 from pyhybrid.fitting.exact import ExactPosterior, exact_posterior
 from pyhybrid.models.base import BoundModel
-from pyhybrid.models.grid import ParameterGrid, scale_mixture_log_density
+from pyhybrid.models.grid import scale_mixture_log_density
 from pyhybrid.privacy.censoring import Cap
 from pyhybrid.privacy.log_lik import LogLik
-from tests.models.targets import draws_of
-from tests.monte_carlo import assert_near
+from tests.audits.enumeration import Database, largest_of, normalized
 
 NB_GRID = {"log_mean": (-1.0, 4.0, 24), "log_reciprocal_phi": (-3.0, 2.0, 15)}
 
@@ -34,15 +32,10 @@ class Counts:
         return LogLik.of(ph.NegativeBinomial("y ~ 1").log_lik(values, self.y, np.ones((1, 1)), 0))
 
 
-def grid_of(model: Any) -> ParameterGrid:
-    grid: ParameterGrid = model.grid(("Intercept",))
-    return grid
-
-
 def posterior_of(y: Any, cap: Cap, given: Any = None) -> ExactPosterior:
     bound = cast(BoundModel, Counts(y))
-    grid = grid_of(ph.NegativeBinomial("y ~ 1")).with_axes(given or NB_GRID)
-    return exact_posterior(bound, grid, np.ones(len(y)), cap)
+    grid: Any = ph.NegativeBinomial("y ~ 1").grid(("Intercept",))
+    return exact_posterior(bound, grid.with_axes(given or NB_GRID), np.ones(len(y)), cap)
 
 
 def test_the_posterior_is_that_of_scipy() -> None:
@@ -66,47 +59,6 @@ def test_without_clipping_a_center_changes_nothing() -> None:
     np.testing.assert_allclose(wide.log_density, centered.log_density, atol=1e-8)
 
 
-RNG = np.random.default_rng(4)
-FEW_COUNTS, FEW_SHARES = RNG.negative_binomial(2, 0.3, 25), RNG.beta(0.8, 2, 25)
-CHAINS: dict[str, Any] = {
-    # clipped, far out only the prior falls
-    "poisson": (ph.Poisson("y ~ 1"), FEW_COUNTS, {"log_mean": (-80.0, 10.0, 20_000)}),
-    "negative_binomial": (ph.NegativeBinomial("y ~ 1"), FEW_COUNTS,
-                          {"log_mean": (-4.0, 6.0, 400), "log_reciprocal_phi": (-12.0, 5.0, 400)}),
-    "beta": (ph.Beta("y ~ 1"), FEW_SHARES,
-             {"logit_phi": (-4.0, 4.0, 400), "log_lambda": (-12.0, 4.0, 400)}),
-    "normal": (ph.NormalRegression("y ~ 1"), FEW_SHARES,
-               {"mean": (-4.0, 4.0, 400), "log_sd": (-4.0, 4.0, 400)}),
-}  # fmt: skip
-
-
-@pytest.mark.samples
-@pytest.mark.parametrize(
-    ("name", "cap"), [*((name, None) for name in CHAINS), *((name, 1.2) for name in [*CHAINS][:3])]
-)
-def test_chains_have_the_moments_of_the_grid(name: str, cap: float | None) -> None:
-    """Of weighted, and of clipped terms; the control: weights that chains ignore are seen."""
-    model, y, axes = CHAINS[name]
-    bound = model.bind(pd.DataFrame({"y": y}))
-    alpha = np.random.default_rng(9).random(25).round(2)
-    alpha[:2] = 0.0
-    grid = grid_of(model).with_axes(axes)
-    draws = draws_of(bound, chains=4, warmup=500, draws=1000, alpha=alpha, cap=cap)
-    found = grid.coordinates({name: draws.flat(name) for name in model.parameters})
-
-    def check(weights: Any) -> None:
-        mass = exact_posterior(bound, grid, weights, Cap.of(cap or 1e9)).mass.ravel()
-        for axis, points in grid.at(np.arange(grid.size)).items():
-            mean = mass @ points
-            sd, values = np.sqrt(mass @ (points - mean) ** 2), found[axis].reshape(4, -1)
-            assert_near(values, mean)
-            assert_near(values, sd, method="sd")
-
-    check(alpha)
-    with pytest.raises(AssertionError):
-        check(np.minimum(4 * alpha, 1.0))
-
-
 @pytest.mark.usefixtures("opendp")
 def test_released_draws_follow_the_posterior() -> None:
     """Chi-squared on six cells, 2,000 draws: a false alarm in a million runs."""
@@ -124,24 +76,6 @@ def test_released_draws_follow_the_posterior() -> None:
     assert stats.chisquare(counts, flat).pvalue < 1e-6  # what is not the posterior is told apart
 
 
-def largest_loss(make: Any, relation: str, values: tuple[int, ...] = (0, 1, 5, 30)) -> float:
-    """max over databases of 3 records and their neighbors of the log ratio of posteriors."""
-    cache: dict[tuple[int, ...], np.ndarray] = {}
-
-    def log_posterior(y: tuple[int, ...]) -> np.ndarray:
-        if y not in cache:
-            own = make(np.array(y)).log_density
-            cache[y] = own - np.log(np.exp(own).sum())
-        return cache[y]
-
-    worst = 0.0
-    for y in product(values, repeat=3):
-        others = [y[:2]] if relation == "remove" else [(*y[:2], v) for v in values]
-        for other in others:
-            worst = max(worst, float(np.abs(log_posterior(y) - log_posterior(other)).max()))
-    return worst
-
-
 GIVEN = {"log_mean": (-2.0, 5.0, 40), "log_reciprocal_phi": (-3.0, 2.0, 5)}
 
 
@@ -156,9 +90,15 @@ def centered(y: np.ndarray, below: float, above: float) -> Cap:
 def test_the_loss_is_within_the_span_and_near_it(
     below: float, above: float, relation: str, times: int
 ) -> None:
-    loss = largest_loss(lambda y: posterior_of(y, centered(y, below, above), GIVEN), relation)
+    values = (0.0, 1.0, 5.0, 30.0)
+
+    def posterior(database: Database) -> Any:
+        cap = centered(np.array(database), below, above)
+        return normalized(posterior_of(database, cap, GIVEN).log_density)
+
+    pairs = combinations_with_replacement(values, 2)
     span = times * (below + above)
-    assert 0.6 * span < loss <= span
+    assert 0.6 * span < largest_of(posterior, pairs, values, relation) <= span
 
 
 def test_what_the_owner_sees_of_a_grid() -> None:

@@ -56,15 +56,19 @@ def test_no_slack_is_left_at_the_same_bound(mechanism: Any, session: FitSession)
     assert path.steps[0].k == 0.95
 
 
-def test_an_unsafe_search_returns_the_start_with_a_warning(
-    session: FitSession, start: PosteriorFit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _moved_by(0.01, start, monkeypatch)
-    with pytest.warns(UserWarning, match="no weights within the bound in 3 refits"):
-        path = reweighted_fit(session, start, Reweighting(max_refits=3))
+@pytest.mark.parametrize(("plan", "change", "warned", "n_steps"), [
+    (Reweighting(max_refits=3), 0.01, "no weights within the bound in 3 refits", 3),
+    (Reweighting.published(), 0.26, "raised the bound by more than the tolerance of 0.25", 1),
+])  # fmt: skip
+def test_steps_beyond_the_bound_or_tolerance_return_the_start_with_a_warning(
+    plan: Reweighting, change: float, warned: str, n_steps: int, session: FitSession,
+    start: PosteriorFit, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    _moved_by(change, start, monkeypatch)
+    with pytest.warns(UserWarning, match=warned):
+        path = reweighted_fit(session, start, plan)
     assert path.fit is start
-    assert len(path.steps) == 3
-    assert not any(step.accepted for step in path.steps)
+    assert [step.accepted for step in path.steps] == [False] * n_steps
 
 
 def test_a_release_never_costs_more_for_it(session: FitSession, tmp_path: Path) -> None:
@@ -117,6 +121,7 @@ def _moved_by(change: float, start: Any, monkeypatch: pytest.MonkeyPatch) -> lis
 
 @pytest.mark.parametrize(("plan", "change"), [
     *((Reweighting.published(k=0.9), change) for change in (-1.0, 0.0, 0.24)),
+    (Reweighting.published(k=0.9, tolerance=0.3), 0.26),
     (Reweighting(k=0.9, tolerance=100.0, recursive=False), -1.0),
 ])  # fmt: skip
 def test_a_single_step_is_the_formula_at_its_k(
@@ -130,18 +135,6 @@ def test_a_single_step_is_the_formula_at_its_k(
     assert len(asked) == 1
     np.testing.assert_allclose(path.fit.alpha, np.clip(0.9 * start.alpha * ratio, 0, 1), rtol=1e-12)
     assert [(step.k, step.round, step.accepted) for step in path.steps] == [(0.9, 1, True)]
-
-
-def test_a_published_step_beyond_its_tolerance_is_not_taken(
-    session: FitSession, start: PosteriorFit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _moved_by(0.26, start, monkeypatch)
-    with pytest.warns(UserWarning, match="raised the bound by more than the tolerance of 0.25"):
-        path = reweighted_fit(session, start, Reweighting.published())
-    assert path.fit is start
-    assert [step.accepted for step in path.steps] == [False]
-    path = reweighted_fit(session, start, Reweighting.published(tolerance=0.3))
-    assert path.fit is not start
 
 
 def test_a_path_is_repeated_at_its_constants(session: FitSession, beta_session: FitSession) -> None:

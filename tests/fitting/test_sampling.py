@@ -1,6 +1,7 @@
 """A fit goes on until it has converged: more draws where they are short, a second try else."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,19 @@ def bound() -> Any:
 
 
 class Recording(EmbeddedEngine):
-    """The embedded engine, and what was asked of it."""
+    """The embedded engine, and what was asked of it; all diverges under the metric `diverges`."""
 
-    def __init__(self) -> None:
+    def __init__(self, diverges: str = "") -> None:
         self.asked: list[tuple[str, int, int]] = []
+        self.settings: list[SamplerSettings] = []
+        self.diverges = diverges
 
     def sample(self, *args: Any, **kwargs: Any) -> Draws:
         self.asked.append(("sample", kwargs["seed"], kwargs["settings"].draws))
-        return super().sample(*args, **kwargs)
+        self.settings.append(kwargs["settings"])
+        draws = super().sample(*args, **kwargs)
+        wrong = kwargs["settings"].metric == self.diverges
+        return replace(draws, divergent=draws.divergent | wrong)
 
     def more(self, *args: Any, **kwargs: Any) -> Draws:
         self.asked.append(("more", kwargs["seed"], kwargs["n_draws"]))
@@ -72,47 +78,32 @@ def test_the_chains_that_go_on_are_one_chain(bound: Any) -> None:
     np.testing.assert_array_equal(again.variables["beta"], more.variables["beta"])
 
 
-def test_a_fixed_number_is_kept_to(bound: Any) -> None:
-    engine = Recording()
-    fixed = replace(SHORT, max_draws=SHORT.draws)
-    with pytest.raises(NotConverged, match="effective sample size"):
-        open_session(bound, seed=1, engine=engine, settings=fixed, rule=MANY).unweighted()
-    assert len(engine.asked) == 1
-
-
-def test_the_limit_is_kept_to_and_then_comes_a_second_try(bound: Any) -> None:
-    engine = Recording()
-    hard = replace(MANY, ess_per_chain=1e6)
-    few = replace(SHORT, max_draws=250)
-    own = open_session(bound, seed=1, engine=engine, settings=few, rule=hard)
-    fails(NotConverged, "", own.unweighted)
-    assert [(kind, n) for kind, _, n in engine.asked] == [
-        ("sample", 100), ("more", 100), ("more", 50), ("sample", 200),
-    ]  # fmt: skip
+@pytest.mark.parametrize(("most", "rule", "asked"), [
+    (SHORT.draws, MANY, [("sample", 100)]),
+    (250, replace(MANY, ess_per_chain=1e6),
+     [("sample", 100), ("more", 100), ("more", 50), ("sample", 200)]),
+])  # fmt: skip
+def test_a_fixed_number_or_limit_is_kept_to_and_after_a_limit_comes_a_second_try(
+    most: int, rule: Any, asked: list[Any], bound: Any
+) -> None:
+    engine, settings = Recording(), replace(SHORT, max_draws=most)
+    own = open_session(bound, seed=1, engine=engine, settings=settings, rule=rule)
+    fails(NotConverged, "effective sample size", own.unweighted)
+    assert [(kind, n) for kind, _, n in engine.asked] == asked
 
 
 def test_an_engine_that_cannot_go_on_starts_anew(bound: Any) -> None:
-    class Plain:
-        """Has `sample` alone."""
-
-        name = "plain"
-        calls = 0
-
-        def status(self) -> Any:
-            return EmbeddedEngine().status()
-
-        def sample(self, *args: Any, **kwargs: Any) -> Draws:
-            self.calls += 1
-            return EmbeddedEngine().sample(*args, **kwargs)
-
-    engine = Plain()
+    own = Recording()
+    plain: Any = SimpleNamespace(name="plain", status=own.status, sample=own.sample)
     hard = replace(MANY, ess_per_chain=1e6)  # more than any chains reach
     session = open_session(
-        bound, seed=1, engine=engine, settings=SHORT, rule=hard, on_not_converged="warn"
+        bound, seed=1, engine=plain, settings=SHORT, rule=hard, on_not_converged="warn"
     )
     with pytest.warns(UserWarning, match="effective sample size"):
         fit = session.unweighted()
-    assert engine.calls == fit.diagnostics.attempts == 2
+    assert (
+        [kind for kind, *_ in own.asked] == ["sample"] * fit.diagnostics.attempts == ["sample"] * 2
+    )
 
 
 def test_settings_of_second_tries_and_of_fits_that_are_not_asked() -> None:
@@ -151,22 +142,10 @@ def _asked(
     model: Any, table: pd.DataFrame, diverges: str = "", **options: Any
 ) -> tuple[list[SamplerSettings], Any]:
     """Settings of a session's fits, all divergent under the metric `diverges`, and the last."""
-    asked: list[SamplerSettings] = []
-
-    class Noting(EmbeddedEngine):
-        def sample(self, *args: Any, **kwargs: Any) -> Draws:
-            asked.append(kwargs["settings"])
-            draws = super().sample(*args, **kwargs)
-            wrong = np.full_like(draws.divergent, kwargs["settings"].metric == diverges)
-            return replace(draws, divergent=draws.divergent | wrong)
-
-    given: dict[str, Any] = {
-        "settings": replace(SHORT, warmup=300, draws=400),
-        "rule": ConvergenceRule(rhat=1.2, ess_per_chain=5),
-        **options,
-    }
-    session = open_session(model.bind(table), seed=1, engine=Noting(), **given)
-    return asked, session.unweighted()
+    engine, rule = Recording(diverges), ConvergenceRule(rhat=1.2, ess_per_chain=5)
+    given = {"settings": replace(SHORT, warmup=300, draws=400), **options}
+    session = open_session(model.bind(table), seed=1, engine=engine, rule=rule, **given)
+    return engine.settings, session.unweighted()
 
 
 def test_standardized_parameters_are_sampled_with_long_steps() -> None:

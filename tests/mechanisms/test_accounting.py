@@ -130,47 +130,38 @@ def test_lipschitz_weights_are_the_map_of_the_unweighted_draws(
     assert np.abs(alpha[other] - alpha[risk]).max() > 0.01, "the control: by another risk"
 
 
-def test_weights_without_a_record_are_those_of_the_other_records(session: FitSession) -> None:
-    """By the table that lacks it, whose coding is the same; controls with the record differ."""
-    rest = open_session(MODEL.bind(counts().drop(index=0)), **OPTIONS)
-    other = session.without(0, session.unweighted().draws.warm_start())
-    assert (other.n_units, other.present.sum()) == (299, 299)
+@pytest.mark.parametrize("unit", [None, "person"])
+def test_weights_without_a_unit_are_those_of_the_others(
+    unit: str | None, session: FitSession
+) -> None:
+    """By the table that lacks it, whose coding is the same; controls with the unit differ."""
+    own, start = session.by_unit(unit), session.unweighted().draws.warm_start()
+    of = counts().index.to_numpy() if unit is None else counts()[unit].to_numpy()
+    other, gone = own.without(0 if unit is None else int(own.units.of[0]), start), of == of[0]
+    np.testing.assert_array_equal(other.present, ~gone)
+    assert other.n_units == len(set(of)) - 1
+    rest = open_session(MODEL.bind(counts()[~gone]), **OPTIONS)
+    counted = ph.CountWeighted(MODEL, unit=unit)
     np.testing.assert_array_equal(
-        ph.CountWeighted(MODEL).weights(other)[1:], ph.CountWeighted(MODEL).weights(rest)
+        counted.weights(other)[~gone], counted.weights(rest.by_unit(unit))
     )
-    unweighted = np.abs(log_lik_of(other.unweighted().draws)).max(axis=0)[1:]
-    expected = ph.arrays.weights_from_lipschitz(unweighted)
-    found = ph.LipschitzWeighted(MODEL).weights(other)
-    np.testing.assert_allclose(found[1:], expected, rtol=1e-9, atol=1e-12)
-    assert found[0] == 0
-    whole = ph.LipschitzWeighted(MODEL).weights(session)
-    assert np.abs(whole[1:] - found[1:]).max() > 0.1
+    terms = pd.DataFrame(log_lik_of(other.unweighted().draws).T[~gone])
+    risk = terms.groupby(of[~gone], sort=False).sum().abs().max(axis=1)
+    expected = pd.Series(ph.arrays.weights_from_lipschitz(risk.to_numpy()), index=risk.index)
+    weighted = ph.LipschitzWeighted(MODEL, unit=unit)
+    found = weighted.weights(other)
+    np.testing.assert_allclose(found[~gone], expected[of[~gone]], rtol=1e-9, atol=1e-12)
+    assert not found[gone].any()
+    assert np.abs(weighted.weights(own) - found)[~gone].max() > (0.1 if unit is None else 5e-3)
     means = [np.exp(each.unweighted().draws.flat("beta").mean()) for each in (other, rest)]
     assert means[0] == pytest.approx(means[1], abs=0.05)
-
-
-def test_weights_without_a_person_are_those_of_the_others(session: FitSession) -> None:
-    own = session.by_unit("person")
-    place = own.units.of[0]
-    other = own.without(int(place), session.unweighted().draws.warm_start())
-    gone = (counts()["person"] == counts()["person"][0]).to_numpy()
-    np.testing.assert_array_equal(other.present, ~gone)
-    found = ph.LipschitzWeighted(MODEL, unit="person").weights(other)
-    terms = pd.DataFrame(log_lik_of(other.unweighted().draws).T[~gone])
-    person = counts()["person"][~gone].to_numpy()
-    risk = terms.groupby(person, sort=False).sum().abs().max(axis=1)
-    expected = pd.Series(ph.arrays.weights_from_lipschitz(risk.to_numpy()), index=risk.index)
-    np.testing.assert_allclose(found[~gone], expected[person], rtol=1e-9, atol=1e-12)
-    assert not found[gone].any()
 
 
 def test_weights_of_the_same_data_cost_more_than_weights_held(session: FitSession) -> None:
     """The control is the same weights handed in: what they tell by themselves goes uncharged."""
     moving = released(session, ph.LipschitzWeighted(MODEL, accounting="gaussian"))
-    held = released(
-        session,
-        ph.GivenWeights(MODEL, alpha=moving.confidential.alpha, accounting="gaussian"),
-    )
+    same = ph.GivenWeights(MODEL, alpha=moving.confidential.alpha, accounting="gaussian")
+    held = released(session, same)
     assert moving.charge.epsilon_published == held.charge.epsilon_published
     assert moving.charge.epsilon > 2 * held.charge.epsilon
     fixed = released(session, ph.LipschitzWeighted(MODEL), refits=0)
@@ -195,13 +186,10 @@ def test_delta_must_be_below_one_over_the_units_before_anything_is_fitted() -> N
     refuses("needs all draws", ph.Unweighted, MODEL, draw_quantile=0.9, **own)
 
 
-LONELY = pd.DataFrame(
-    {
-        "y": np.random.default_rng(2).poisson(3, 40),
-        "x": np.linspace(0, 1, 40),
-        "g": ["only"] + ["a", "b", "b"] * 13,
-    }
-)
+LONELY = pd.DataFrame({
+    "y": np.random.default_rng(2).poisson(3, 40), "x": np.linspace(0, 1, 40),
+    "g": ["only"] + ["a", "b", "b"] * 13,
+})  # fmt: skip
 
 
 def test_a_record_that_alone_informs_a_coefficient_is_refused_before_any_fit() -> None:
@@ -215,7 +203,6 @@ def test_a_record_that_alone_informs_a_coefficient_is_refused_before_any_fit() -
     release = released(fresh, ph.Unweighted(model), refits=0)
     assert "1 record nearly alone informs a coefficient" in release.statement
     merged = LONELY.assign(g=LONELY["g"].replace("only", "a"))
-    open_session(model.bind(merged), **OPTIONS)
     ph.Unweighted(model).refuse(open_session(model.bind(merged), **OPTIONS), 10)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput, NotConverged
+from pyhybrid.core.errors import NotConverged
 from pyhybrid.fitting.session import FitSession, open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.censored import chains_elsewhere, look_for_modes
@@ -20,6 +20,7 @@ from tests.refusals import fails, refuses
 pytestmark = pytest.mark.samples
 MODEL = ph.Beta("y ~ 1", decimals=6)
 OPTIONS: dict[str, Any] = {"engine": "embedded", "seed": 1}
+FROZEN: dict[str, Any] = {"epsilon": 4, "holds_no_released_record": True, **OPTIONS}
 
 
 def outcomes(seed: int, n: int = 400) -> pd.DataFrame:
@@ -31,10 +32,7 @@ session = session_fixture(lambda: MODEL.bind(outcomes(1)), **OPTIONS)
 
 @pytest.fixture(scope="module")
 def calibration() -> Calibration:
-    return calibrate(
-        MODEL, outcomes(2), epsilon=4, n_draws=200, center=False, holds_no_released_record=True,
-        **OPTIONS,
-    )  # fmt: skip
+    return calibrate(MODEL, outcomes(2), n_draws=200, center=False, **FROZEN)
 
 
 def test_the_cap_holds_in_every_draw(session: FitSession) -> None:
@@ -114,8 +112,7 @@ def test_calibrated_weights_are_the_map_at_frozen_extremes(calibration: Calibrat
 
 
 def test_what_calibrate_keeps_of_a_fit() -> None:
-    made = calibrate(MODEL, outcomes(1), epsilon=4, center=False, holds_no_released_record=True,
-                     **OPTIONS)  # fmt: skip
+    made = calibrate(MODEL, outcomes(1), center=False, **FROZEN)
     assert (made.scale, made.shift, made.draws.n_draws) == (1.0, 0.0, 1000)
     assert made.draws.divergent.mean() < 0.01
     every = open_session(MODEL.bind(outcomes(1)), **OPTIONS).unweighted().draws.flat("phi")
@@ -126,14 +123,14 @@ def test_what_calibrate_keeps_of_a_fit() -> None:
 
 def test_calibrations_need_record_wise_coding() -> None:
     table = outcomes(1).assign(x=lambda t: np.arange(len(t)) % 7, g=lambda t: t.index % 3)
-    with pytest.raises(InvalidInput, match="depends on all records"):
-        calibrate(ph.BetaRegression("y ~ poly(x, 2)"), table, epsilon=4, **OPTIONS)
+    poly = ph.BetaRegression("y ~ poly(x, 2)")
+    refuses("depends on all records", calibrate, poly, table, **FROZEN)
     model = ph.BetaRegression("y ~ g")
     named = table.head(60).assign(g=lambda t: t["g"].map({0: "a", 1: "b", 2: "c"}))
-    made = calibrate(model, named, epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS)
+    made = calibrate(model, named, n_draws=50, **FROZEN)
     assert made.levels == {"g": ["a", "b", "c"]}
-    with pytest.raises(InvalidInput, match=r"must have the levels of the calibration"):
-        made.weights(model.bind(named[named["g"] != "c"]))
+    few = model.bind(named[named["g"] != "c"])
+    refuses("must have the levels of the calibration", made.weights, few)
 
 
 def test_reweighted_weights_of_one_are_not_record_indexed() -> None:
@@ -158,14 +155,13 @@ def test_predictors_that_look_at_all_records_are_not_strict(term: str, kind: str
         mechanism = ph.Censored(model, epsilon=9, inner=inner, check_modes=False)
         assert mechanism.release(table, **OPTIONS).charge.kind == kind
     if kind != "strict":
-        with pytest.raises(InvalidInput, match="depends on all records"):
-            calibrate(model, table, epsilon=4, holds_no_released_record=True, **OPTIONS)
+        refuses("depends on all records", calibrate, model, table, **FROZEN)
 
 
 def test_another_coding_of_predictors_is_refused() -> None:
     model = ph.Poisson("y ~ C(g)")
     table = pd.DataFrame({"y": [1, 2, 3, 4, 0, 2] * 6, "g": [1, 2, 3] * 12})
-    made = calibrate(model, table, epsilon=4, n_draws=50, holds_no_released_record=True, **OPTIONS)
+    made = calibrate(model, table, n_draws=50, **FROZEN)
     refuses("coded as in the calibration", made.weights, model.bind(table.assign(g=table["g"] + 1)))
 
 

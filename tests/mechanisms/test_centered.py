@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.session import open_session
 from pyhybrid.mechanisms.censored.calibration import Calibration, calibrate
 from pyhybrid.mechanisms.censored.center import Center
@@ -28,17 +27,19 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
     return pd.DataFrame({"y": rng.poisson(rng.gamma(r, mean / r, n))})
 
 
+def frozen(model: Any, reference: pd.DataFrame, epsilon: float = 1) -> Calibration:
+    own: dict[str, Any] = {"n_draws": 50, "holds_no_released_record": True, **OPTIONS}
+    return calibrate(model, reference, epsilon=epsilon, **own)
+
+
 @pytest.fixture(scope="module")
 def poisson() -> Calibration:
-    table = pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)})
-    return calibrate(POISSON, table, epsilon=1, n_draws=50, holds_no_released_record=True,
-                     **OPTIONS)  # fmt: skip
+    return frozen(POISSON, pd.DataFrame({"y": np.random.default_rng(2).poisson(3.0, 400)}))
 
 
 @pytest.fixture(scope="module")
 def negative_binomial() -> Calibration:
-    return calibrate(NB, counts(2, 1500), epsilon=1, n_draws=50, holds_no_released_record=True,
-                     **OPTIONS)  # fmt: skip
+    return frozen(NB, counts(2, 1500))
 
 
 def test_what_is_charged() -> None:
@@ -136,23 +137,21 @@ def test_chains_agree_with_the_grid(model: Any, values: Any, center: Any, name: 
 
 
 def test_when_sampling_is_exact() -> None:
-    bound = POISSON.bind(counts(3, 60))
-    plain = ph.Censored(POISSON, epsilon=1, inner=ph.Unweighted(POISSON))
-    assert plain._grid(bound) is None
-    assert replace(plain, center={"beta": [1.0]})._grid(bound) is not None
-    assert replace(plain, center={"beta": [1.0]}, sampling="chains")._grid(bound) is None
-    assert replace(plain, sampling="exact")._grid(bound) is not None
-    normal = ph.Poisson("y ~ 1", prior="normal")
-    center: Any = {"center": {"beta": [1.0]}}
-    assert ph.Censored(normal, epsilon=1, inner=ph.Unweighted(normal), **center)._grid(
-        normal.bind(counts(3, 60))
-    ) is not None  # fmt: skip
-    other = ph.Poisson("y ~ x")
-    table = counts(3, 60).assign(x=np.arange(60) % 7)
-    chains = ph.Censored(other, epsilon=1, inner=ph.Unweighted(other), center={"beta": [1.0, 0.0]})
-    assert chains._grid(other.bind(table)) is None
-    with pytest.raises(InvalidInput, match="exact sampling needs a model whose parameters"):
-        replace(chains, sampling="exact")._grid(other.bind(table))
+    table, center = counts(3, 60).assign(x=np.arange(60) % 7), {"beta": [1.0]}
+
+    def exact(model: Any, **options: Any) -> bool:
+        own = ph.Censored(model, epsilon=1, inner=ph.Unweighted(model), **options)
+        return own._grid(model.bind(table)) is not None
+
+    assert not exact(POISSON)
+    assert exact(POISSON, center=center)
+    assert not exact(POISSON, center=center, sampling="chains")
+    assert exact(POISSON, sampling="exact")
+    assert exact(ph.Poisson("y ~ 1", prior="normal"), center=center)
+    other: Any = ph.Poisson("y ~ x"), {"beta": [1.0, 0.0]}
+    assert not exact(other[0], center=other[1])
+    said = "exact sampling needs a model whose parameters"
+    refuses(said, exact, other[0], center=other[1], sampling="exact")
 
 
 def test_an_exact_release_says_so_and_no_two_are_alike(
@@ -183,11 +182,10 @@ def test_a_regression_is_centered_and_sampled_by_chains() -> None:
         x = rng.normal(size=n)
         tables.append(pd.DataFrame({"x": x, "y": rng.poisson(np.exp(0.5 + 0.4 * x))}))
     model = ph.Poisson("y ~ x")
-    frozen = calibrate(model, tables[0], epsilon=4, n_draws=50, holds_no_released_record=True,
-                       **OPTIONS)  # fmt: skip
-    assert isinstance(frozen.center, Center)
-    assert (frozen.center.sd, frozen.cap) == ({}, 2.0)
-    release = ph.Censored(calibration=frozen, check_modes=False).release(tables[1], **OPTIONS)
+    made = frozen(model, tables[0], epsilon=4)
+    assert isinstance(made.center, Center)
+    assert (made.center.sd, made.cap) == ({}, 2.0)
+    release = ph.Censored(calibration=made, check_modes=False).release(tables[1], **OPTIONS)
     assert (release.charge.epsilon, release.charge.kind) == (4.0, "strict")
     assert release.diagnostics is not None
     slope = release.fit.draws.flat("beta")[:, 1]

@@ -20,18 +20,17 @@ from tests.refusals import fails
 MODEL = ph.Poisson("visits ~ 1")
 
 
-def fit(overall: float = 1.5, **given: Any) -> Any:
+def fit(
+    overall: float = 1.5, *, cap: float | None = None, converged: bool = True,
+    draw_quantile: float = 1.0, fixed_draws: bool = False,
+) -> Any:  # fmt: skip
     """A fit as far as a charge looks at it."""
-    kept, quantile = np.ones(40, dtype=bool), given.pop("draw_quantile", 1.0)
-    bounds = SimpleNamespace(overall=overall, kept_draws=kept, draw_quantile=quantile)
-    converged = given.pop("converged", True)
-    diagnostics = SimpleNamespace(problems=() if converged else ("R-hat 1.5",))
-    cap = given.pop("cap", None)
+    kept = np.ones(40, dtype=bool)
     return SimpleNamespace(
-        bounds=bounds, diagnostics=diagnostics,
-        cap=None if cap is None else Cap.of(cap),
-        converged=converged, exact=None,
-        alpha=np.linspace(0, 1, 100), fixed_draws=given.pop("fixed_draws", False),
+        bounds=SimpleNamespace(overall=overall, kept_draws=kept, draw_quantile=draw_quantile),
+        diagnostics=SimpleNamespace(problems=() if converged else ("R-hat 1.5",)),
+        cap=None if cap is None else Cap.of(cap), converged=converged, exact=None,
+        alpha=np.linspace(0, 1, 100), fixed_draws=fixed_draws,
     )  # fmt: skip
 
 
@@ -43,28 +42,21 @@ def loss(*refits: Refit) -> LocalLoss:
     )  # fmt: skip
 
 
-def session(*, unit: str | None = None, matrix: Any = None, **given: Any) -> Any:
+def session(*, data_dependent: tuple[str, ...] = ()) -> Any:
     """A session over 100 records likewise."""
-    return SimpleNamespace(
-        bound=bound(matrix=matrix, table=SimpleNamespace(index=range(100)), **given),
-        unit=unit, units=None, n_units=100,
+    bound = SimpleNamespace(
+        matrix=None, table=SimpleNamespace(index=range(100)), synthesized=("visits",),
+        data_dependent=data_dependent, assumptions=("The model's own word.",),
+        density_above_one=False, decimals=0, decimals_given=True,
     )  # fmt: skip
-
-
-def bound(**given: Any) -> Any:
-    """A bound model likewise."""
-    own = {
-        "synthesized": ("visits",), "data_dependent": (), "assumptions": ("The model's own word.",),
-        "density_above_one": False, "decimals": 0, "decimals_given": True,
-    }  # fmt: skip
-    return SimpleNamespace(**{**own, **given})
+    return SimpleNamespace(bound=bound, unit=None, units=None, n_units=100)
 
 
 def local(
-    own: Any, accounting: str = "lipschitz", *, delta: float = 1e-6, relation: str = "remove",
+    own: Any, accounting: str = "lipschitz", *, relation: str = "remove",
     of: LocalLoss | None = None, **given: Any,
 ) -> PrivacyCharge:  # fmt: skip
-    mechanism = ph.Unweighted(MODEL, accounting=accounting, delta=delta, relation=relation)
+    mechanism = ph.Unweighted(MODEL, accounting=accounting, delta=1e-6, relation=relation)
     path: Any = SimpleNamespace(fit=own)
     return mechanism.charge(session(**given), path, of or loss(), 2, 2)
 

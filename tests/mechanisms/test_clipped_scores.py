@@ -230,12 +230,11 @@ def test_a_whole_unit_changes_the_sums_by_the_sensitivity(monkeypatch, unit):
 def test_mu_is_spent_to_the_last_digit_and_epsilon_is_exact():
     for epsilon in (0.1, 1.0, 8.0):
         n = 3000 if epsilon > 0.1 else 20_000  # of fewer it is refused
-        release = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n))
-        assert release.charge.epsilon == epsilon
-        assert release.charge.kind == "strict"
-        assert release.charge.delta == 1e-6
-        assert release.charge.mu <= mu_of_epsilon(epsilon, 1e-6)
-        assert release.charge.mu == pytest.approx(mu_of_epsilon(epsilon, 1e-6), rel=1e-6)
+        charge = ph.ClippedScores(MODELS["visits"], epsilon=epsilon).release(survey(n)).charge
+        assert (charge.epsilon, charge.kind, charge.delta) == (epsilon, "strict", 1e-6)
+        assert (
+            (1 - 1e-6) * mu_of_epsilon(epsilon, 1e-6) <= charge.mu <= mu_of_epsilon(epsilon, 1e-6)
+        )
 
 
 def test_noise_has_the_scale_that_is_charged():
@@ -246,8 +245,7 @@ def test_noise_has_the_scale_that_is_charged():
     assert abs(sd - 1) < 5 / math.sqrt(2 * drawn.size)
     assert abs(drawn.mean()) < 5 * drawn.std() / math.sqrt(drawn.size)
     assert (drawn == np.rint(drawn)).all()
-    with pytest.raises(ph.InvalidInput, match="sensitivity must be at least"):
-        gaussian_sums([0], 100, 0.2)
+    refuses("sensitivity must be at least", gaussian_sums, [0], 100, 0.2)
 
 
 @pytest.mark.usefixtures("quick")
@@ -262,10 +260,7 @@ def test_sets_have_draws_of_their_own_and_others_stay(tmp_path):
     frame = ph.estimates(release)
     assert list(frame.index) == ["Intercept", "I((age - 50) / 10)", "sex[T.m]", "log(sigma)"]
     assert (frame["std_error"] > frame["std_error_without_noise"]).all()
-    with pytest.raises(
-        ph.InvalidInput, match="'person': it may identify persons with several rows"
-    ):
-        release.save(tmp_path / "out")
+    refuses("'person': it may identify persons with several rows", release.save, tmp_path / "out")
     release.save(tmp_path / "out", keep="person")
     again = ph.estimates(ph.Release.load(tmp_path / "out"))
     pd.testing.assert_frame_equal(again, frame)
@@ -282,19 +277,14 @@ def test_estimates_are_near_the_truth_by_their_own_errors(seed):
     n = 4000
     table = pd.DataFrame({"x": rng.normal(size=n)})
     table["y"] = rng.poisson(np.exp(0.5 + 0.3 * table["x"]))
-    mechanism = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1)
-    fit = mechanism.fit(mechanism.bind(table), streams(seed))
-    off = (fit.estimates.values - [0.5, 0.3]) / np.sqrt(np.diag(fit.estimates.covariance))
-    assert np.abs(off).max() < 5
-    sharp = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=1e4)
-    exact = sharp.fit(sharp.bind(table), streams(seed))
-    assert (
-        np.abs(
-            (exact.estimates.values - [0.5, 0.3]) / np.sqrt(np.diag(exact.estimates.covariance))
-        ).max()
-        < 5
-    )
-    assert np.diag(exact.estimates.covariance).max() < np.diag(fit.estimates.covariance).max()
+    largest = []
+    for epsilon in (1, 1e4):
+        mechanism = ph.ClippedScores(ph.Poisson("y ~ x"), epsilon=epsilon)
+        found = mechanism.fit(mechanism.bind(table), streams(seed)).estimates
+        variance = np.diag(found.covariance)
+        assert (np.abs(found.values - [0.5, 0.3]) < 5 * np.sqrt(variance)).all()
+        largest.append(variance.max())
+    assert largest[1] < largest[0]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -337,8 +327,7 @@ def test_survey_weights_multiply_scores():
     alone = table.assign(w=np.repeat([3.0, 0.0], n // 2))  # those of weight 0 have no say
     assert np.exp(mechanism.fit(mechanism.bind(alone), streams(1)).estimates.values[0]) < 1.3
     for wrong in (np.nan, -1.0, 0.0):
-        with pytest.raises(ph.InvalidInput, match="survey weights 'w' must be"):
-            mechanism.bind(table.assign(w=wrong))
+        refuses("survey weights 'w' must be", mechanism.bind, table.assign(w=wrong))
 
 
 def test_predicted_widths_are_known_beforehand_and_decide():

@@ -52,23 +52,18 @@ def test_epsilon_counts_draws_not_data_sets() -> None:
     one = _release(mechanism, n_synthetic=4, n_draws_released=1)
     single = _release(mechanism, n_synthetic=1)
     assert one.charge.epsilon == single.charge.epsilon
-    assert many.charge.epsilon == ph.arrays.epsilon_of_bound(
-        single.charge.bound, n_draws_released=4
-    )
+    of_four = ph.arrays.epsilon_of_bound(single.charge.bound, n_draws_released=4)
+    assert many.charge.epsilon == of_four
     assert "post-processing" in one.statement
     assert len(one.synthetic) == len(many.synthetic) == 4
     assert not one.synthetic[0].equals(one.synthetic[1])
 
 
 def test_options_enter_the_charge() -> None:
-    release = _release(
-        ph.LipschitzWeighted(
-            MODEL, draw_quantile=0.95, relation="replace", safety_factor=1.04,
-            accounting="lipschitz",
-        )
-    )  # fmt: skip
+    options: Any = {"draw_quantile": 0.95, "relation": "replace", "safety_factor": 1.04}
+    release = _release(ph.LipschitzWeighted(MODEL, accounting="lipschitz", **options))
     charge = release.charge
-    assert (charge.draw_quantile, charge.relation, charge.safety_factor) == (0.95, "replace", 1.04)
+    assert {name: getattr(charge, name) for name in options} == options
     assert charge.epsilon == ph.arrays.epsilon_of_bound(charge.bound, safety_factor=1.04)
     assert 0.94 < release.fit.bounds.kept_draws.mean() <= 0.95
     assert any("dropped" in sentence for sentence in assumptions(charge))

@@ -38,9 +38,7 @@ def cells_of(
     y: Any, low: float, high: float, n_bins: int, decimals: int | None
 ) -> tuple[np.ndarray, Callable[[int], pd.Series]]:
     """The cell of each number, and 4,000 numbers drawn from one."""
-    own = ph.PerturbedHistogram(
-        column="y", lower=low, upper=high, n_bins=n_bins, decimals=decimals, epsilon=1
-    )
+    own = mechanism("y", lower=low, upper=high, n_bins=n_bins, decimals=decimals)
 
     def drawn(cell: int) -> pd.Series:
         at = np.random.default_rng(cell).random(4000)

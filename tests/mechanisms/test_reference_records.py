@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.censored.calibration import Calibration
 from pyhybrid.reports.checklist import review_checklist
 from tests.fits import ANY_DRAWS, fit_options
@@ -130,5 +129,5 @@ def test_a_strict_release_gives_the_center(calibration: Calibration) -> None:
     assert second.charge.kind == "strict"
     assert 4.5 < ph.arrays.compose([first.charge, second.charge]) <= 5
     local = ph.Unweighted(MODEL).release(survey(2), refits=0, **OPTIONS)
-    with pytest.raises(InvalidInput, match="must be strict: this one is asymptotic local"):
-        ph.calibrate(MODEL, local, epsilon=1, **OPTIONS)
+    said = "must be strict: this one is asymptotic local"
+    refuses(said, ph.calibrate, MODEL, local, epsilon=1, **OPTIONS)

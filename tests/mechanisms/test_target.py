@@ -6,7 +6,6 @@ import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.engines import SamplerSettings
 from tests.fits import fit_options
 from tests.fitting.test_reweighting import MODEL as OVERDISPERSED
 from tests.fitting.test_reweighting import mixture
@@ -54,13 +53,6 @@ def test_where_it_makes_no_sense() -> None:
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)
 
 
-MIXTURE = mixture(200)
-SETTINGS = SamplerSettings(warmup=400, draws=500)
-FITS: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SETTINGS, "refits": 0}
-PAPERS = ph.LipschitzWeighted(OVERDISPERSED)
-RELEASED: dict[str, int] = {"n_synthetic": 1, "n_draws_released": 1}
-
-
 def _near(found: Any, target: float, tolerance: float) -> bool:
     """Within the tolerance, or beside a value of the setting at which epsilon jumps over that: the
     largest of few draws jumps by several per cent."""
@@ -71,11 +63,15 @@ def _near(found: Any, target: float, tolerance: float) -> bool:
 
 
 def test_what_refits_add_is_in_the_target() -> None:
-    own = {**FITS, "refits": 2}
+    fits = fit_options(chains=4, warmup=400, draws=500, seed=1, refits=2)
     start = ph.LipschitzWeighted(OVERDISPERSED, accounting="range")
-    found = ph.mechanisms.meet_epsilon(start, MIXTURE, target_epsilon=2.0, **own)
+    found = ph.mechanisms.meet_epsilon(start, mixture(200), target_epsilon=2.0, **fits)
     assert 1.5 < found.epsilon <= 2, "refits raise it to twice the target at first"
-    release = found.mechanism.release_from(found.session, **RELEASED, refits=2)
+    release, held = (
+        found.mechanism.release_from(
+            found.session, n_synthetic=1, n_draws_released=1, refits=refits
+        )
+        for refits in (2, 0)
+    )
     assert release.charge.epsilon == found.epsilon
-    held = found.mechanism.release_from(found.session, **RELEASED, refits=0)
     assert held.charge.epsilon < found.epsilon, "the control: at fixed weights it costs less"

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.fitting.session import FitSession
 from pyhybrid.privacy.conversions import epsilon_of_bound
@@ -123,10 +122,10 @@ def test_the_unit_of_an_outcome_does_not_hide_the_unit_of_privacy() -> None:
 
 
 def test_unlike_units_do_not_meet() -> None:
-    with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Truncated"):
-        ph.Truncated(MODEL, cap=3, unit="person", inner=ph.Unweighted(MODEL))
-    with pytest.raises(InvalidInput, match="inner must have the unit of privacy of Censored"):
-        ph.Censored(MODEL, epsilon=3, inner=ph.Unweighted(MODEL, unit="person"))
-    steps = [ph.Unweighted(MODEL, unit="person"), ph.Unweighted(ph.Poisson("z ~ 1"))]
+    said, own = "inner must have the unit of privacy of ", ph.Unweighted(MODEL, unit="person")
+    of_rows = ph.Unweighted(MODEL)
+    refuses(f"{said}Truncated", ph.Truncated, MODEL, cap=3, unit="person", inner=of_rows)
+    refuses(f"{said}Censored", ph.Censored, MODEL, epsilon=3, inner=own)
+    steps = [own, ph.Unweighted(ph.Poisson("z ~ 1"))]
     refuses("one unit of privacy: found 'person' and None", ph.SequentialSynthesis, steps)
     refuses("unit must be the name of a column", ph.Unweighted, MODEL, unit=3)

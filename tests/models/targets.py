@@ -36,17 +36,6 @@ def log_lik_of(bound: Any, draws: Any) -> Any:
     return np.concatenate(list(bound.log_lik_blocks(draws)), axis=1)[:, bound.row_of]
 
 
-def caps(n: int, cap: float, ends: tuple[float, float], ends_of_units: tuple[float, float],
-         center: Any, units: int = 90) -> dict[str, Any]:  # fmt: skip
-    """No cap, a plain one, unequal ends about a center (n,), and of units."""
-    (below, above), (low, high) = ends, ends_of_units
-    unit = np.arange(n) % units
-    return {
-        "none": None, "cap": cap, "cap and center": Cap(below=below, above=above, reference=center),
-        "cap, center and units": Cap(below=low, above=high, reference=center, unit=unit),
-    }  # fmt: skip
-
-
 @dataclass(frozen=True)
 class AtPoints:
     """Values (S, ...) of a model's parameters, as draws of them are read."""
@@ -59,6 +48,20 @@ class AtPoints:
 
     def flat(self, name: str) -> Any:
         return self.variables[name]
+
+
+def beyond_density(
+    at: ProgramAtPoints, log_density: Callable[[Any], Any], coordinates: Callable[[Any], Any]
+) -> Any:
+    """Log target at six random points less a log density of `coordinates` (S, d) and their
+    Jacobian: one constant if they are the same. Both read the quantities."""
+    points = np.random.default_rng(3).normal(size=(6, at.n_unconstrained))
+    apart = at.log_density(points) - log_density(at.quantities(points))
+    steps = 1e-5 * np.eye(at.n_unconstrained)
+    for place, point in enumerate(points):
+        ends = coordinates(at.quantities(np.vstack([point + steps, point - steps])))
+        apart[place] -= np.linalg.slogdet(np.subtract(*np.split(ends, 2)) / 2e-5)[1]
+    return apart
 
 
 def assert_weights_alone_move_the_target(

@@ -9,7 +9,7 @@ from scipy import stats
 
 import pyhybrid as ph
 from pyhybrid.engines.embedded import as_json
-from tests.models.targets import draws_of
+from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
 N = 100
@@ -19,21 +19,19 @@ Y = RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2).round(2) + 0.01
 TOP = 150.0
 
 
-@pytest.mark.samples
 def test_replicates_have_the_law_within_the_bounds() -> None:
     """By Kolmogorov's distance; the law without bounds is another one."""
     model = ph.NormalRegression("y ~ x", lower=0, upper=TOP, unit=20)
     bound = model.bind(pd.DataFrame({"y": np.clip(Y, 2, 149), "x": X}))
-    draws = draws_of(bound, warmup=50, draws=8)
+    at = AtPoints({"beta": np.array([[1.2, 0.6]]), "sigma": np.array([1.5])})
     made = np.stack([
-        bound.replicate(draws, 0, np.random.default_rng(k))["y"].to_numpy(dtype=float)
+        bound.replicate(at, 0, np.random.default_rng(k))["y"].to_numpy(dtype=float)
         for k in range(100)
     ])  # fmt: skip
     low, high = model.ends
     assert made.min() >= low
     assert made.max() <= high
-    eta = bound.design.X @ draws.flat("beta")[0]
-    law = stats.norm(20 * eta, 20 * draws.flat("sigma")[0])
+    law = stats.norm(20 * bound.design.X @ [1.2, 0.6], 20 * 1.5)
     share = (law.cdf(made) - law.cdf(low)) / (law.cdf(high) - law.cdf(low))
     assert stats.kstest(share.ravel(), "uniform").pvalue > 1e-6
     assert stats.kstest(law.cdf(made).ravel(), "uniform").pvalue < 1e-6

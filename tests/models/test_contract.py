@@ -21,7 +21,8 @@ import pyhybrid as ph
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.default_model import described_model
-from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, caps
+from pyhybrid.privacy.censoring import Cap
+from tests.models.targets import AtPoints, assert_weights_alone_move_the_target, log_lik_of
 
 N = 240
 X = np.resize([-1.0, 0.0, 2.0], N)
@@ -38,6 +39,9 @@ class Finite:
 
     def log(self, y: Any) -> Any:
         return np.log(np.take_along_axis(self.p, np.asarray(y, int)[..., None], -1)[..., 0])
+
+    def pmf(self, level: int) -> Any:
+        return self.p[..., level]
 
 
 @dataclass(frozen=True)
@@ -125,21 +129,10 @@ _AMOUNTS = (_RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2) + 0.01).round(2)
 _REALS = _RNG.normal(1 + X, 2.0).round(3)
 
 
-def _log_of(unit: float) -> Callable[[Any], Any]:
-    return lambda y: np.log(y / unit)
-
-
-def _in(unit: float) -> Callable[[Any], Any]:
-    return lambda y: y / unit
-
-
 CASES: dict[str, Case] = {
     "poisson": Case(
         ph.Poisson("y ~ x"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta)),
-        more=(ph.Poisson("y ~ x", prior="published"), ph.Poisson("y ~ x", zeros=True, upper=9)),
-    ),
-    "poisson, published prior": Case(
-        ph.Poisson("y ~ x", prior="published"), _COUNTS, lambda eta, _: stats.poisson(np.exp(eta))
+        more=(ph.Poisson("y ~ x", prior="normal"), ph.Poisson("y ~ x", zeros=True, upper=9)),
     ),
     "negative binomial": Case(
         ph.NegativeBinomial("y ~ x"), _COUNTS, _negative_binomial,
@@ -180,12 +173,13 @@ CASES: dict[str, Case] = {
     "mixture of one": Case(ph.MixtureRegression("y ~ x", n_components=1), _REALS, _mixed),
     "mixture of four": Case(ph.MixtureRegression("y ~ x", n_components=4), _REALS, _mixed),
     "lognormal": Case(
-        ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal, coded=_log_of(10),
+        ph.LogNormal("y ~ x", unit=10), _AMOUNTS, _normal, coded=lambda y: np.log(y / 10),
         more=(ph.LogNormal("y ~ x", decimals=2, zeros=True, missing=True),),
     ),
     "gamma": Case(ph.Gamma("y ~ x"), _AMOUNTS, _gamma),
     "gamma, published prior": Case(
-        ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma, coded=_in(10)
+        ph.Gamma("y ~ x", prior="published", unit=10), _AMOUNTS, _gamma,
+        coded=lambda y: y / 10,
     ),
 }  # fmt: skip
 OFFSET = X / 2
@@ -233,11 +227,9 @@ def _log(name: str, values: dict[str, Any]) -> FloatArray:
     y = case.coded(case.y)
     if isinstance(law, Finite):
         y = np.broadcast_to(y, law.p.shape[:-1])
-    for kind in ("log", "logpmf", "logpdf"):
-        if hasattr(law, kind) and not (kind == "logpdf" and hasattr(law.dist, "pmf")):
-            found: FloatArray = getattr(law, kind)(y)
-            return found
-    raise AssertionError(name)
+    if isinstance(law, Finite | Mixed):
+        return law.log(y)
+    return law.logpmf(y) if hasattr(law.dist, "pmf") else law.logpdf(y)
 
 
 @MODELS
@@ -263,14 +255,62 @@ def test_the_target_moves_with_the_weighted_and_clipped_terms_alone(name: str, c
     start = ProgramAtPoints(bound.program, bound.stan_data(first))
     middle = _log(name, start.quantities(_points(start, 4))).mean(axis=0)
     middle += rng.normal(0, 0.6, bound.rows.first.size)[bound.rows.row_of]
-    own = caps(N, float(np.median(np.abs(middle))) / 2, (0.15, 0.3), (0.5, 0.7), middle)[cap]
+    units = np.arange(N) % 90
+    caps = {
+        "none": None, "cap": float(np.median(np.abs(middle))) / 2,
+        "cap and center": Cap(below=0.15, above=0.3, reference=middle),
+        "cap, center and units": Cap(below=0.5, above=0.7, reference=middle, unit=units),
+    }  # fmt: skip
     assert_weights_alone_move_the_target(
-        bound, own, log_lik=lambda at: _log(name, at.variables), weights=(first, second),
+        bound, caps[cap], log_lik=lambda at: _log(name, at.variables), weights=(first, second),
         spread=1 / 3, rtol=1e-6,
     )  # fmt: skip
 
 
-_SHAPING = ("beta", "phi", "lambda", "sigma")
+@pytest.mark.parametrize(
+    "name", ["poisson", "negative binomial", "bernoulli", "beta", "categorical", "ordinal"]
+)
+def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
+    """Excess and region: Stan's log density under one cap less that under another, in numpy."""
+    rng, case = np.random.default_rng(5), CASES[name]
+    new, old = (
+        case.model.bind(pd.DataFrame({
+            "x": rng.integers(0, 4, n) / 2 - 1.0, "y": rng.choice(case.y[:12], n)
+        })) for n in (40, 20)
+    )  # fmt: skip
+    weight = rng.uniform(0.5, 1, 20)
+    one = ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=1.0))
+    points = 1.0 * rng.normal(size=(30, one.n_unconstrained))
+    at = one.quantities(points)
+    draws = AtPoints(at)
+    best = int(log_lik_of(old, draws).sum(axis=1).argmax())
+    middle = AtPoints({k: v[best : best + 1] for k, v in at.items()})
+    center, before = (log_lik_of(bound, middle)[0] for bound in (new, old))
+    frozen = old.frozen(weight, before, np.arange(20))
+    assert frozen.n == 20
+    caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=frozen, region=1.0 * k)
+            for k in (1, 2)]  # fmt: skip
+    density = [
+        ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=cap)).log_density(points)
+        for cap in caps
+    ]
+    f, moved = log_lik_of(new, draws), weight * (log_lik_of(old, draws) - before)
+    before_draws = old.frozen_log_lik(frozen, draws)
+    expected, beyond = [], []
+    for cap in caps:
+        excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
+        np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
+        terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
+        clipped = new.log_lik(draws).clipped_total(
+            np.ones(40), cap.below, cap.above, center, excess
+        )
+        np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
+        beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
+        expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])
+    found, wanted = density[0] - density[1], expected[0] - expected[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)
+    assert {bool(own) for own in beyond[0] > 0} == {True, False}, "within the region and beyond"
+    assert np.abs(excess).max() > 0.01
 
 
 @MODELS
@@ -284,34 +324,24 @@ def test_replicates_have_the_models_law(name: str) -> None:
         for k in range(200)
     ])  # fmt: skip
     right = _p_value(case.coded(made), case.law(_eta(values, DESIGN), values))
-    wrong = dict(values)
-    for key in [key for key in values if key in _SHAPING]:
-        wrong[key] = values[key] * 0.8
+    shaping = values.keys() & {"beta", "phi", "lambda", "sigma"}
+    wrong = values | {key: values[key] * 0.8 for key in shaping}
     assert right > LEVEL
     assert _p_value(case.coded(made), case.law(_eta(wrong, DESIGN), wrong)) < LEVEL, "control"
 
 
 def _p_value(made: FloatArray, law: Any) -> float:
     """Of replicates (R, N) under a law of (1, N)."""
-    if hasattr(law, "pmf") or isinstance(law, Finite):
-        top = int(made.max())
-        p = (
-            law.p[0] if isinstance(law, Finite)
-            else np.stack([law.pmf(k)[0] * np.ones(N) for k in range(top + 1)], axis=-1)
-        )  # fmt: skip
-        total, cells = 0.0, 0
-        cells_of = np.unique(DESIGN, axis=0, return_inverse=True)[1]
-        for cell in range(cells_of.max() + 1):
-            own = made[:, cells_of == cell].astype(int).ravel()
-            expected = own.size * p[cells_of == cell][0][: top + 1]
-            found = np.bincount(own, minlength=expected.size)
-            common = expected >= 5
-            parts = [(found[common], expected[common])]
-            rest = own.size - expected[common].sum()
-            if rest >= 5:
-                parts.append((found[~common].sum(keepdims=True), np.array([rest])))
-            total += sum(float(((o - e) ** 2 / e).sum()) for o, e in parts)
-            cells += sum(e.size for _, e in parts) - 1
+    if hasattr(law, "pmf"):
+        total, cells, values = 0.0, 0, range(int(made.max()) + 1)
+        p = np.stack([law.pmf(k)[0] * np.ones(N) for k in values], axis=-1)
+        for cell in np.unique(X):
+            own = made[:, cell == X].astype(int).ravel()
+            expected = own.size * p[cell == X][0]
+            found, common = np.bincount(own, minlength=expected.size), expected >= 5
+            e, o = (np.append(n[common], own.size - n[common].sum()) for n in (expected, found))
+            total += float(((o - e) ** 2 / np.maximum(e, 5))[e >= 5].sum())
+            cells += (e >= 5).sum() - 1
         return float(stats.chi2.sf(total, cells))
     share = np.stack([np.broadcast_to(law.cdf(row[None]), (1, N))[0] for row in made])
     assert share.min() >= 0, "below the lower end"

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pyhybrid as ph
 from pyhybrid.models.default_model import MODELS, chosen_model, suggest_model
+from tests.refusals import refuses
 
 N = 2000
 
@@ -100,5 +100,4 @@ def test_answers_among_amounts_are_codes():
 
 def test_columns_without_a_model_are_refused_in_one_line():
     for values, said in ((["x"] * 9, "two values or more"), ([f"p{k}" for k in range(99)], "99")):
-        with pytest.raises(ph.InvalidInput, match=said):
-            suggest_model(pd.Series(values, name="y"))
+        refuses(said, suggest_model, pd.Series(values, name="y"))

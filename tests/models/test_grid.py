@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 import pyhybrid as ph
-from pyhybrid.core.errors import InvalidInput
+from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.models.grid import Axis, ParameterGrid, scale_mixture_log_density
+from tests.models.targets import AtPoints, beyond_density, log_lik_of
 from tests.refusals import refuses
 
 MODELS = (
@@ -34,6 +36,34 @@ def test_coordinates_are_the_inverse_of_parameters(name: str) -> None:
     for name, values in at.items():
         np.testing.assert_allclose(back[name], values, atol=1e-12)
     assert len({tuple(point) for point in zip(*at.values(), strict=True)}) == grid.size
+
+
+_RNG = np.random.default_rng(4)
+COUNTS, SHARES = _RNG.negative_binomial(2, 0.3, 25), _RNG.beta(0.8, 2, 25)
+
+
+@pytest.mark.parametrize(("model", "y"), [
+    (ph.Poisson("y ~ 1", prior="normal"), COUNTS),
+    (ph.NegativeBinomial("y ~ 1", prior="normal"), COUNTS),
+    (ph.Bernoulli("y ~ 1", prior_scale_intercept=1.5), COUNTS > 3), (ph.Beta("y ~ 1"), SHARES),
+    (ph.LogNormal("y ~ 1", prior_scale_intercept=1.5), SHARES),
+    (ph.NormalRegression("y ~ 1", prior="normal", min_sd=0.1), SHARES),
+], ids=lambda own: getattr(own, "name", ""))  # fmt: skip
+def test_a_grid_has_the_density_of_the_program(model: Any, y: Any) -> None:
+    """Weighted log-likelihood and the grid's prior; the control: a prior of another size."""
+    bound, alpha = model.bind(pd.DataFrame({"y": y})), np.linspace(0, 1, 25)
+    program, grid = ProgramAtPoints(bound.program, bound.stan_data(alpha)), grid_of(model)
+
+    def log_density(at: Any, size: float = 1.0) -> Any:
+        prior = size * grid.log_prior(grid.coordinates(at))
+        return log_lik_of(bound, AtPoints(at)) @ alpha + prior
+
+    def coordinates(at: Any) -> Any:
+        return np.column_stack([*grid.coordinates(at).values()])
+
+    apart = beyond_density(program, log_density, coordinates)
+    np.testing.assert_allclose(apart, apart[0], atol=1e-5)
+    assert np.ptp(beyond_density(program, lambda at: log_density(at, 0.5), coordinates)) > 1e-3
 
 
 def test_scale_mixture_is_the_integral_over_the_scale() -> None:
@@ -67,24 +97,8 @@ def test_priors_are_the_documented_ones(name: str, at: Any, expected: Any) -> No
 
 def test_what_is_no_grid_is_refused_with_what_would_be_one() -> None:
     with_axes = GRIDS["NegativeBinomial"].with_axes
-    with pytest.raises(InvalidInput, match="coordinates of the model, log_mean, log_reciprocal"):
-        with_axes({"phi": (0, 1, 10)})
+    refuses("coordinates of the model, log_mean, log_reciprocal", with_axes, {"phi": (0, 1, 10)})
     refuses("must have lower below upper", with_axes, {"log_mean": (1, 0, 10)})
     refuses("lower, upper, size", with_axes, {"log_mean": (0, 1)})
     refuses("at most 5000000 points", with_axes, {"log_mean": (0, 1, 10_000)})
     refuses("size of grid axis 'a'", Axis, name="a", lower=0, upper=1, size=1)
-
-
-@pytest.mark.parametrize("make", [ph.LogNormal, ph.Bernoulli])
-def test_the_intercepts_prior_is_the_models(make: Any) -> None:
-    """Normal of the model's scale under prior="normal", not the published one."""
-    grids = [
-        grid_of(make("y ~ 1", prior=prior, prior_scale_intercept=1.5))
-        for prior in ("normal", "published")
-    ]
-    first = grids[0].axes[0].name
-    at = {axis.name: np.zeros(3) for axis in grids[0].axes} | {first: np.array([-2.0, 0.5, 3.0])}
-    expected = np.diff(stats.norm.logpdf(at[first], scale=1.5))
-    normal, published = (np.diff(grid.log_prior(at)) for grid in grids)
-    np.testing.assert_allclose(normal, expected, atol=1e-12)
-    assert np.abs(published - expected).max() > 0.1

@@ -103,30 +103,20 @@ def test_decimals_are_numbers_as_floats_are() -> None:
 
 
 TIMES = pd.Series(pd.date_range("2019-01-17 13:05:09", periods=200, freq="37h41min"))
+MONTHS = pd.Series(pd.date_range("2001-01-01", periods=99, freq="MS"))
 WRITTEN = {
-    "%Y-%m-%d": TIMES.dt.strftime("%Y-%m-%d"),
-    "%d.%m.%Y": TIMES.dt.strftime("%d.%m.%Y"),
+    **{name: TIMES.dt.strftime(name) for name in (
+        "%Y-%m-%d", "%d.%m.%Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y",
+        "%d%m%Y", "%Y-%j", "%I:%M %p", "%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%dT%H:%M:%S+02:00",
+    )},
+    **{name: TIMES.dt.strftime(name).astype(int) for name in ("%Y%m%d", "%Y%j")},
+    "%Y%m": MONTHS.dt.strftime("%Y%m").astype(int),
     "%-m/%-d/%Y": TIMES.map(lambda t: f"{t.month}/{t.day}/{t.year}"),
-    "%d-%b-%Y": TIMES.dt.strftime("%d-%b-%Y"),
-    "%Y%m%d": TIMES.dt.strftime("%Y%m%d").astype(int),
-    "%Y%m": pd.Series(pd.date_range("2001-01-01", periods=99, freq="MS"))
-    .dt.strftime("%Y%m")
-    .astype(int),
-    **{
-        name: TIMES.dt.strftime(name)
-        for name in ("%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y", "%d%m%Y")
-    },
-    "%Y-%j": TIMES.dt.strftime("%Y-%j"),
-    "%Y%j": TIMES.dt.strftime("%Y%j").astype(int),
-    "%I:%M %p": TIMES.dt.strftime("%I:%M %p"),
     "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
-    "%H:%M": TIMES.dt.strftime("%H:%M"),
-    "%Y-%m-%d %H:%M:%S": TIMES.dt.strftime("%Y-%m-%d %H:%M:%S"),
-    "%Y-%m-%dT%H:%M:%SZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
-    "%Y-%m-%dT%H:%M:%S+02:00": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%S+02:00"),
     "date": TIMES.dt.date,
     "datetime": TIMES.dt.tz_localize("Europe/Berlin"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -13,7 +13,7 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.releases.statement import assumptions
-from tests.models.targets import AtPoints, draws_of
+from tests.models.targets import AtPoints, beyond_density, draws_of
 from tests.normal_draws import FEW_DRAWS
 from tests.refusals import refuses
 
@@ -183,7 +183,7 @@ CODES, NAMES = MODELS["categorical"].codes, MODELS["categorical"].names
 THREE = _table(NAMES[CODES])
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_blocks_of_the_log_likelihood_keep_rows_of_the_same_predictors_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -260,23 +260,19 @@ def test_a_declared_level_that_no_category_has_can_be_released() -> None:
 def test_the_target_of_ordered_levels_has_the_documented_prior() -> None:
     """At weights of 0: log density less that of normals, Jacobian of the coordinates included."""
     bound = ph.Ordinal("y ~ x").bind(_table(RNG.integers(0, 4, N)))
-    data = bound.stan_data(np.zeros(N))
-    at = ProgramAtPoints(bound.program, data)
-    points = np.random.default_rng(3).normal(size=(6, 4))
-    values = at.quantities(points)
-    threshold, slope = values["threshold"], values["beta"][:, 1]
-    np.testing.assert_allclose(values["beta"][:, 0], -threshold[:, 0])
-    expected = stats.norm.logpdf(threshold, scale=10).sum(axis=1)
-    expected += stats.norm.logpdf(slope, scale=2.5)
-    steps = 1e-5 * np.eye(4)
-    jacobian = []
-    for point in points:
-        moved = at.quantities(np.vstack([point + steps, point - steps]))
-        rows = np.column_stack([moved["threshold"], moved["beta"][:, 1]])
-        jacobian.append(np.linalg.slogdet((rows[:4] - rows[4:]) / 2e-5)[1])
-    apart = at.log_density(points) - expected - jacobian
+    program = ProgramAtPoints(bound.program, bound.stan_data(np.zeros(N)))
+
+    def coordinates(at: Any) -> Any:
+        np.testing.assert_allclose(at["beta"][:, 0], -at["threshold"][:, 0])
+        return np.column_stack([at["threshold"], at["beta"][:, 1]])
+
+    def prior(at: Any, mean: float = 0.0) -> Any:
+        return stats.norm.logpdf(coordinates(at), mean, [10, 10, 10, 2.5]).sum(axis=1)
+
+    apart = beyond_density(program, prior, coordinates)
     np.testing.assert_allclose(apart, apart[0], atol=2e-5)
-    assert np.ptp(apart + 0.1 * threshold[:, 0]) > 0.01, "control"
+    wrong = beyond_density(program, lambda at: prior(at, 0.1), coordinates)
+    assert np.ptp(wrong) > 0.01, "control"
 
 
 TRUE = MODELS["bernoulli"].codes == 1

@@ -1,8 +1,10 @@
 """Normal and mixture regressions: densities, priors, hints, transforms, convergence, releases."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import arviz
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,17 +12,14 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.cli.options import build_model
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.engines import ConvergenceRule, SamplerSettings
+from pyhybrid.engines import ConvergenceRule, SamplerSettings, diagnose
 from pyhybrid.engines.embedded import EmbeddedEngine, ProgramAtPoints
-from pyhybrid.fitting.session import PosteriorFit, open_session
+from pyhybrid.fitting.session import open_session
 from pyhybrid.models.columns.support import LARGEST, TRANSFORMS
 from pyhybrid.models.families.normal_mixture import rough_mixture
-from tests.fits import fit_options
 from tests.models.targets import AtPoints
 from tests.refusals import refuses
 
-SHORT = SamplerSettings(chains=4, warmup=400, draws=400)
-FEW = fit_options(chains=4, warmup=100, draws=100, refits=0)
 RULE = ConvergenceRule(rhat=1.05, ess_per_chain=40.0, divergent_share=0.02)
 
 
@@ -36,13 +35,6 @@ def _two_components(n: int = 300) -> pd.DataFrame:
 
 def _mixture(n_components: int = 2) -> ph.MixtureRegression:
     return ph.MixtureRegression("y ~ x", n_components=n_components)
-
-
-@cache
-def _fit(n_components: int) -> PosteriorFit:
-    bound = _mixture(n_components).bind(_two_components(150))
-    settings = SamplerSettings(chains=4, warmup=300, draws=250)
-    return open_session(bound, seed=3, engine="embedded", rule=RULE, settings=settings).unweighted()
 
 
 @pytest.mark.samples
@@ -68,28 +60,20 @@ def test_without_data_draws_follow_the_priors(n_components: int) -> None:
     r = rng.uniform(-1, 1, size)  # LKJ(1) of a 2 x 2 correlation matrix
     z = rng.standard_normal((2, size))
     beta = half_t * np.vstack([z[0], r * z[0] + np.sqrt(1 - r**2) * z[1]])
-    ours = {
-        "sigma": draws.variables["sigma"][:, :, 0],
-        "sigma_beta": draws.variables["sigma_beta"][:, :, 1],
-        "beta": draws.variables["beta"][:, :, 0, -1],
-        "slope over intercept": np.arctan2(
-            draws.variables["beta"][:, :, 1, -1], draws.variables["beta"][:, :, 0, -1]
-        ),
-        "product": beta_product(draws.variables["beta"][:, :, :, -1]),
-    }
-    if n_components > 1:
-        ours["share"] = draws.variables["proportion"][:, :, 0]
-        ours["a"] = draws.variables["concentration"][:, :, 0]
-    true = {
-        "sigma": half_t[0], "sigma_beta": half_t[0], "product": beta_product(beta.T),
-        "share": share, "beta": beta[0], "slope over intercept": np.arctan2(beta[1], beta[0]),
-        "a": a,
+    at = draws.variables
+    last = at["beta"][..., -1]
+    both = {
+        "sigma": (at["sigma"][:, :, 0], half_t[0]), "beta": (last[..., 0], beta[0]),
+        "sigma_beta": (at["sigma_beta"][:, :, 1], half_t[0]),
+        "slope over intercept": (np.arctan2(last[..., 1], last[..., 0]), np.arctan2(*beta[::-1])),
+        "product": (beta_product(last), beta_product(beta.T)),
     }  # fmt: skip
-    import arviz
-
-    for name, values in ours.items():
+    if n_components > 1:
+        both["share"] = at["proportion"][:, :, 0], share
+        both["a"] = at["concentration"][:, :, 0], a
+    for name, (values, true) in both.items():
         for q in (0.25, 0.5, 0.75, 0.9):
-            below = (values <= np.quantile(true[name], q)).astype(float)
+            below = (values <= np.quantile(true, q)).astype(float)
             error = np.sqrt(q * (1 - q) / float(arviz.ess(below)))
             assert abs(below.mean() - q) < 5 * error, (name, q, below.mean())
             assert error < 0.12, name  # a chain can stay where a is small
@@ -138,11 +122,9 @@ def test_hints_do_not_move_the_posterior(n_components: int) -> None:
 @pytest.mark.normal_draws
 def test_labels_that_switch_are_not_reported() -> None:
     """Chains whose components have other names: R-hat of parameters is huge, ours is not moved."""
-    from dataclasses import replace
-
-    from pyhybrid.engines import diagnose
-
-    fit, bound = _fit(2), _mixture().bind(_two_components(150))
+    bound = _mixture().bind(_two_components(150))
+    settings = SamplerSettings(chains=4, warmup=300, draws=250)
+    fit = open_session(bound, seed=3, engine="embedded", rule=RULE, settings=settings).unweighted()
     switched = dict(fit.draws.variables)
     for name in ("beta", "sigma", "log_proportion"):
         values = switched[name].copy()

@@ -108,17 +108,11 @@ def test_priors_are_the_stated_ones(name, log_prior):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("name", "theta"),
-    [
-        ("poisson", [4.6, 0, 0]),
-        ("negative_binomial", [1.0, 0, 0, 0.5]),
-        ("normal", [1990.0, 0, 0, 1.0]),
-        ("lognormal", [9.0, 0, -0.5]),
-        ("gamma", [7.0, 0, 1.0]),
-        ("beta_regression", [-1.5, 0, 2.0]),
-    ],
-)
+@pytest.mark.parametrize(("name", "theta"), [
+    ("poisson", [4.6, 0, 0]), ("negative_binomial", [1.0, 0, 0, 0.5]),
+    ("normal", [1990.0, 0, 0, 1.0]), ("lognormal", [9.0, 0, -0.5]), ("gamma", [7.0, 0, 1.0]),
+    ("beta_regression", [-1.5, 0, 2.0]),
+])  # fmt: skip
 def test_starts_from_noisy_histograms_are_near(name, theta, seed):
     """Noise of epsilon 1 in the counts of 4,000 records; near: where scoring converges from."""
     rng = np.random.default_rng(seed)
@@ -140,41 +134,21 @@ def test_starts_from_noisy_histograms_are_near(name, theta, seed):
         assert abs(start[-1] - theta[-1]) < 1.2
 
 
-@pytest.mark.parametrize(
-    ("model", "cells", "read"),
-    [
-        (MODELS["poisson"], [1, "2", -1, "x", 2.5, None, 1e300], [1, 2, *[np.nan] * 5]),
-        (MODELS["bernoulli"], ["no", "yes", "maybe", None, 7], [0, 1, *[np.nan] * 3]),
-        (MODELS["lognormal"], [1.0, 0, -3, np.inf, "e"], [0, *[np.nan] * 4]),
-        (MODELS["beta"], [0.5, -0.1, 1.1, "half"], [0.5, *[np.nan] * 3]),
-        (MODELS["ordinal"], ["1", 4.0, 5, True], [0, 3, np.nan, 0]),
-    ],
-)
-def test_cells_are_read_each_by_itself(model, cells, read):
+@pytest.mark.parametrize(("name", "cells", "read"), [
+    ("poisson", [1, "2", -1, "x", 2.5, None, 1e300], [1, 2, *[np.nan] * 5]),
+    ("bernoulli", ["no", "yes", "maybe", None, 7], [0, 1, *[np.nan] * 3]),
+    ("lognormal", [1.0, 0, -3, np.inf, "e"], [0, *[np.nan] * 4]),
+    ("beta", [0.5, -0.1, 1.1, "half"], [0.5, *[np.nan] * 3]),
+    ("ordinal", ["1", 4.0, 5, True], [0, 3, np.nan, 0]),
+])  # fmt: skip
+def test_cells_are_read_each_by_itself(name, cells, read):
     """A cell that the model does not take is NaN, and no other cell is read otherwise."""
+    model = MODELS[name]
     found = model.outcome_numbers(pd.Series(cells, dtype=object))
     np.testing.assert_array_equal(found, read)
     for place in range(len(cells)):
         alone = model.outcome_numbers(pd.Series([cells[place]], dtype=object))
         np.testing.assert_array_equal(alone, found[[place]])
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_scores_of_blocks_are_those_of_each_block_it_reaches(name):
-    scoring = scoring_of(name)
-    theta = point(scoring)
-    y = scoring.simulate(theta, np.random.default_rng(2))
-    scores = scoring.scores(theta, y)
-    first = len(scoring.blocks[0][1].names)
-    gone = y[:, 0] == 1
-    assert gone.any()
-    assert (scores[gone][:, first:] == 0).all()
-    assert np.isnan(y[gone][:, 1:]).all()
-    for block, (label, own, coordinates) in enumerate(scoring.blocks_at(theta)):
-        reached = np.isfinite(y[:, block])
-        of_block = [name.startswith(f"{label}: ") for name in scoring.names]
-        alone = own.rows(reached).scores(coordinates, y[reached, block])
-        np.testing.assert_array_equal(scores[np.ix_(reached, of_block)], alone)
 
 
 @pytest.mark.parametrize("seed", range(3))

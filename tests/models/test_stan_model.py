@@ -1,4 +1,4 @@
-"""Users' own Stan programs: the page about them runs; programs that break a demand are refused."""
+"""Users' own Stan programs: what they yield; programs that break a demand are refused."""
 
 import pickle
 from functools import cache
@@ -22,7 +22,6 @@ from tests.monte_carlo import assert_near
 from tests.refusals import refuses
 
 pytestmark = pytest.mark.samples
-PAGE = Path(__file__).resolve().parents[2] / "notebooks" / "08_your_own_stan_model.ipynb"
 SHORT = SamplerSettings(chains=4, warmup=300, draws=600, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
 PROGRAM = """

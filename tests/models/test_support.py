@@ -161,30 +161,20 @@ def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -
         assert "have 3 decimals, a number fixed without looking" in release.statement
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32", "Int16", "Float64"])
-def test_dtype_of_the_outcome_is_kept(dtype: str) -> None:
-    like = pd.Series([1, 2, 3], dtype=dtype, index=list("abc"), name="y")
-    made = in_form_of(np.array([5.0, 0.0, 100.0]), like)
-    assert made.dtype == like.dtype
-    assert made.tolist() == [5, 0, 100]
-    assert list(made.index) == list("abc")
-
-
-def test_a_count_too_large_for_its_dtype_widens_it() -> None:
-    narrow = pd.Series([1, 2], dtype="int8")
-    assert in_form_of(np.array([5.0, 200.0]), narrow).tolist() == [5, 200]
-    nullable = pd.Series([1, 2], dtype="Int8")
-    assert str(in_form_of(np.array([5.0, 200.0]), nullable).dtype) == "Int64"
-
-
-def test_the_dtype_follows_decimals_and_not_the_data() -> None:
+@pytest.mark.parametrize(("dtype", "largest", "decimals", "released"), [
+    *((own, 100, None, own) for own in ("int8", "int64", "uint8", "float32", "Int16", "Float64")),
+    ("int8", 200, None, "int64"), ("Int8", 200, None, "Int64"),
+    *((own, 4, 0, "int64") for own in ("int64", "float64")),
+    *((own, 4, 2, "float64") for own in ("int64", "float64")), ("Int64", 4, 2, "Float64"),
+])  # fmt: skip
+def test_the_dtype_is_kept_unless_values_are_too_large_or_decimals_are_given(
+    dtype: str, largest: float, decimals: int | None, released: str
+) -> None:
     """Read from text, a column is of whole numbers until one record has a decimal."""
-    whole, real = pd.Series([1, 2]), pd.Series([1.0, 2.5])
-    for decimals, kind in ((0, "int64"), (2, "float64")):
-        for like in (whole, real):
-            assert str(in_form_of(np.array([3.0, 4.0]), like, decimals).dtype) == kind
-    nullable = pd.Series([1, 2], dtype="Int64")
-    assert str(in_form_of(np.array([3.0, 4.0]), nullable, 2).dtype) == "Float64"
+    like = pd.Series([1, 2, 3], dtype=dtype, index=list("abc"), name="y")
+    made = in_form_of(np.array([5.0, 0.0, largest]), like, decimals)
+    assert (str(made.dtype), made.tolist()) == (released, [5, 0, largest])
+    assert list(made.index) == list("abc")
 
 
 def test_rounded_values_stay_between_the_bounds() -> None:

@@ -40,6 +40,12 @@ def _log_lik(get: Any) -> Any:
     return np.where(GONE, np.log(missing), there)
 
 
+def assert_share(found: Any, chance: Any) -> None:
+    """Of replicates (R, n), each record with its own chance (n,)."""
+    error = np.sqrt((chance * (1 - chance)).sum() / len(found))
+    assert abs(found.sum(axis=1).mean() - chance.sum()) < 5 * error
+
+
 @pytest.mark.normal_draws
 def test_a_record_tells_the_sum_of_its_blocks() -> None:
     bound = BOTH.bind(_table())
@@ -52,7 +58,7 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
     assert np.isnan(bound.outcome).sum() == GONE.sum()
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_codes_are_blocks_of_their_own() -> None:
     """-8 and 3 of all records, then 0 of the others: the likelihood is that of a product, shares
     come back, and no amount that is drawn is a code."""
@@ -70,14 +76,12 @@ def test_codes_are_blocks_of_their_own() -> None:
     expected = np.where(coded == -8, np.log(first), rest)
     np.testing.assert_allclose(log_lik_of(bound, draws), expected, rtol=1e-9, atol=1e-12)
     made = np.stack([bound.replicate(draws, 3, np.random.default_rng(k))["y"] for k in range(20)])
-    chances = {-8: first[3], 3: (1 - first[3]) * second[3]}
-    for code, chance in chances.items():
-        error = np.sqrt((chance * (1 - chance)).sum() / 20)
-        assert abs((made == code).sum(axis=1).mean() - chance.sum()) < 5 * error
+    assert_share(made == -8, first[3])
+    assert_share(made == 3, (1 - first[3]) * second[3])
     assert set(made[made < 0]) == {-8}
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", [
     ph.NormalRegression("y ~ x", decimals=0, zeros=True),
     ph.Gamma("y ~ x", decimals=1, upper=400, zeros=True),
@@ -86,12 +90,8 @@ def test_values_beside_zeros_are_no_zeros(model: Any) -> None:
     """A value that would be 0, or round to it, is drawn again: zeros are those of their block."""
     bound = model.bind(_table(np.where(ZERO, 0, np.ceil(AMOUNT))))
     draws = draws_of(bound, draws=30)
-    zeros = [
-        (bound.replicate(draws, 0, np.random.default_rng(k))["y"] == 0).sum() for k in range(20)
-    ]
-    chance = special.expit(DESIGN @ draws.flat("beta_zero")[0])
-    error = np.sqrt((chance * (1 - chance)).sum() / 20)
-    assert abs(np.mean(zeros) - chance.sum()) < 5 * error
+    made = np.stack([bound.replicate(draws, 0, np.random.default_rng(k))["y"] for k in range(20)])
+    assert_share(made == 0, special.expit(DESIGN @ draws.flat("beta_zero")[0]))
 
 
 def _objects(values: Any, mark: Any) -> pd.Series:
@@ -130,8 +130,9 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     assert made.index.equals(table.index)
     assert {repr(v) for v in made[made.isna()]} == {repr(v) for v in table["y"][table["y"].isna()]}
     assert {type(v) for v in made.dropna()} == {type(v) for v in table["y"].dropna()}
-    chance = special.expit(DESIGN @ draws.flat("beta_missing")[7])
-    assert abs(made.isna().sum() - chance.sum()) < 5 * np.sqrt((chance * (1 - chance)).sum())
+    assert_share(
+        made.isna().to_numpy()[None], special.expit(DESIGN @ draws.flat("beta_missing")[7])
+    )
 
 
 def test_one_charge_covers_all_blocks_and_says_so() -> None:
@@ -155,7 +156,7 @@ def test_survey_weights_act_in_every_block() -> None:
         assert total == pytest.approx(0.5 * table["w"].to_numpy()[block.at].sum())
 
 
-@pytest.mark.samples
+@pytest.mark.normal_draws
 def test_which_records_reach_a_block_does_not_change_its_coding() -> None:
     """A level that only records at 0 have keeps its column in the model of the amounts."""
     region = np.where(ZERO, "c", np.where(X > 0, "a", "b"))

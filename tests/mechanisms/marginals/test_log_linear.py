@@ -7,32 +7,21 @@ import pytest
 from scipy import sparse
 
 from pyhybrid.mechanisms.marginals import log_linear
-from pyhybrid.mechanisms.marginals.log_linear import LogLinear, Prior, Rows, Tables, probabilities
+from pyhybrid.mechanisms.marginals.log_linear import Prior, Rows, Tables, probabilities
 
 NOMINAL = np.full(2, np.nan)
 CELLS = sparse.csr_array([[1, 0, 1, 0], [0, 1, 1, 0], [0.25, 0.75, 0, 1]])
 PRIOR = Prior(of_outcome=np.linspace(0, 1, 3), of_predictors=[NOMINAL, NOMINAL])
 
 
-def rows_of(cells: sparse.csr_array, times: np.ndarray) -> Rows:
-    return Rows(cells=cells, times=times, of_record=np.zeros(0, np.int64))
-
-
 def problem(
     noisy: np.ndarray, times: np.ndarray, cells: sparse.csr_array = CELLS, sd: float = 1.0
 ) -> Tables:
+    rows = Rows(cells=cells, times=times, of_record=np.zeros(0, np.int64))
     return Tables(
-        noisy=noisy,
-        stddev=np.full(noisy.shape, sd),
-        rows=rows_of(cells, times),
-        n=times.sum(),
-        prior=PRIOR,
+        noisy=noisy, stddev=np.full(noisy.shape, sd), rows=rows, n=times.sum(), prior=PRIOR,
         rng=np.random.default_rng(0),
-    )
-
-
-def fitted(noisy: np.ndarray, times: np.ndarray, sd: float) -> LogLinear:
-    return problem(noisy, times, sd=sd).fit()
+    )  # fmt: skip
 
 
 def some_effects(seed: int = 1) -> np.ndarray:
@@ -63,7 +52,7 @@ def test_without_noise_the_tables_come_back() -> None:
     what the prior takes, of 60 sets of effects at most .11 of the deviation."""
     times = np.array([4000.0, 6000.0, 5000.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    found = fitted(observed, times, 0.0)
+    found = problem(observed, times, sd=0.0).fit()
     assert found.converged
     again = problem(observed, times).mean(found.mode)
     np.testing.assert_allclose(again, observed, atol=0.15 * np.sqrt(times.max()))
@@ -73,7 +62,7 @@ def test_drowned_effects_shrink_to_nothing() -> None:
     rng, times = np.random.default_rng(4), np.array([40.0, 60.0, 50.0])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
     noisy = observed + rng.normal(scale=500, size=observed.shape)
-    found = fitted(noisy, times, 500.0)
+    found = problem(noisy, times, sd=500.0).fit()
     assert np.abs(found.mode[:, 1:]).max() < 0.3
     assert all(np.isfinite(drawn).all() for drawn in found.sample(5, rng))
 
@@ -97,7 +86,7 @@ def test_draws_are_those_of_the_posterior_of_a_conjugate_case() -> None:
     rng, n = np.random.default_rng(6), 500
     times = np.array([4e5, 6e5, 5e5])
     observed = problem(np.zeros((3, 4)), times).mean(some_effects(3))
-    model = fitted(observed, times, 10.0)
+    model = problem(observed, times, sd=10.0).fit()
     drawn = np.array([each.ravel() for each in model.sample(n, rng)])
     contrast = np.zeros((3, 5))
     contrast[0, [1, 2]], contrast[1, [1, 2]] = [1, -1], [-1, 1]  # identified by the data

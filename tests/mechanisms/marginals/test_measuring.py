@@ -14,8 +14,8 @@ from pyhybrid.mechanisms.marginals.noisy_marginals import public_predictors
 from pyhybrid.mechanisms.marginals.one_way import smooth
 from pyhybrid.mechanisms.marginals.sample import Records, simulated
 from pyhybrid.primitives.tables import Price
-from tests.conftest import require_opendp
 
+pytestmark = pytest.mark.usefixtures("opendp")
 RNG = np.random.default_rng(8)
 N = 400
 TABLE = pd.DataFrame({
@@ -56,7 +56,6 @@ def test_both_steps_cost_no_more_than_the_price(
     epsilon: float, delta: float | None, of_income: int
 ) -> None:
     """What noise was added to: shares of the price, whose sum is below it by rounding alone."""
-    require_opendp()
     price = Price.of(epsilon, delta)
     found = measuring(price=price).all_tables()
     first, *others = found.answers
@@ -71,7 +70,6 @@ def test_both_steps_cost_no_more_than_the_price(
 
 def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
     """Without a number of bins nothing is measured alone either."""
-    require_opendp()
     for bins in (None, 40, 60):
         own = measuring(most_bins=bins)
         found = own.all_tables()
@@ -91,7 +89,6 @@ def test_nothing_is_merged_where_bins_are_few_or_not_to_be() -> None:
 
 def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> None:
     """Edges 0, 0.5, 5 ... are of real numbers; 0, 5 ..., read anew, of whole ones: the control."""
-    require_opendp()
     own = ColumnDomain(bins=(0, 0.5, *range(5, 201, 5)), missing=True)
     domain = {**DOMAIN, "income": own}
     found = measuring(data=Records.of(TABLE, domain, PUBLIC), most_bins=12).all_tables()
@@ -106,7 +103,6 @@ def test_merged_cells_hold_the_fine_ones_where_only_merged_edges_are_whole() -> 
 
 def test_the_reference_counts_beside_the_noise() -> None:
     """Under much noise the shares are the reference's; under little they are the data's."""
-    require_opendp()
     other = TABLE.assign(income=RNG.gamma(2, 20, N).clip(0, 200))
     public, of_other = public_predictors(TABLE, other, DOMAIN, ["age"])
     assert public["age"].positions.size == of_other["age"].positions.size
