@@ -147,10 +147,10 @@ def reweight(
     alpha: list[float], by_record: list[float], k: float = 0.95, bound: float | None = None
 ) -> list[float]:
     top = max(by_record) if bound is None else bound
-    out = []
-    for a, d in zip(alpha, by_record, strict=True):
-        out.append(0.0 if a == 0 else 1.0 if d == 0 else clip(k * a * top / d))
-    return out
+    return [
+        0.0 if a == 0 else 1.0 if d == 0 else clip(k * a * top / d)
+        for a, d in zip(alpha, by_record, strict=True)
+    ]
 
 
 def center_and_censor(
@@ -174,8 +174,7 @@ def center_and_censor(
     ]
 
 
-def censor(log_lik: Matrix, cap: float, alpha: list[float] | None = None) -> Matrix:
-    return center_and_censor(log_lik, cap, None, alpha)
+censor = center_and_censor
 
 
 def histogram_counts(y: list[float], lower: float, upper: float, n_bins: int) -> list[int]:
