@@ -252,50 +252,39 @@ def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> 
     }  # fmt: skip
 
 
-BAD_DATA = {
-    "constant key": (lambda d: d.assign(age=3), {}, "key 'age' must vary: it is constant"),
-    "infinite": (
-        lambda d: d.assign(age=np.where(np.arange(len(d)) == 4, np.inf, d["age"])), {},
-        "key 'age' must be finite: row 'row 4' is not",
-    ),
-    "one of a kind": (
-        lambda d: d.assign(region=np.where(np.arange(len(d)) == 7, "moon", d["region"])), {},
-        "each category of key 'region' must have at least 2 records: the one of row 'row 7' has 1",
-    ),
-    "one synthesis of imputations": (
-        lambda d: d.assign(age=d["age"].where(d["age"] > 30)), {"n_synthetic": 1},
-        "n_synthetic must be at least 2 where keys have missing values",
-    ),
-}  # fmt: skip
-BAD_SETTINGS = {
-    "mask on no key": (
-        {"masks": {"income": ph.masking.GaussianMask(variance=1)}},
-        "masks must be for keys: 'income' is none",
-    ),
-    "mask of another type": (
-        {"masks": {"sex": ph.masking.GaussianMask(variance=1)}},
-        "the mask of 'sex', which is binary, must be",
-    ),
-    "matrix of another size": (
-        {"masks": {"region": ph.masking.MisclassificationMask.keep(0.9, 4)}},
-        "the mask of 'region', which is nominal, must be a mask of 3 levels",
-    ),
-    "no mask": ({"masks": {"sex": 3.0}}, "must be a mask of 2 levels: found float"),
-    "subgroup unknown": ({"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low"),
-    "subgroups not given": (
-        {"masks": {"age": {"low": ph.masking.GaussianMask(variance=1)}}},
-        "masks by risk subgroup, as for 'age', need subgroups=",
-    ),
-    "predictor is a key": ({"predictors": ["age"]}, "predictors must not be keys"),
-    "nominal in a copula": ({"association": "copula"}, "a copula has no place for 'region'"),
-}  # fmt: skip
-BAD_DATA |= {case: (lambda d: d, *given) for case, given in BAD_SETTINGS.items()}
+GAUSS, FOUR = ph.masking.GaussianMask(variance=1), ph.masking.MisclassificationMask.keep(0.9, 4)
 
 
-@pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_input_is_refused_by_name(frame: pd.DataFrame, case: str) -> None:
-    change, how, message = BAD_DATA[case]
-    refuses(message, lambda: imputation(**how).release(change(frame), seed=1))
+@pytest.mark.parametrize(("how", "message"), [
+    ({"masks": {"income": GAUSS}}, "masks must be for keys: 'income' is none"),
+    ({"masks": {"sex": GAUSS}}, "the mask of 'sex', which is binary, must be"),
+    ({"masks": {"region": FOUR}},
+     "the mask of 'region', which is nominal, must be a mask of 3 levels"),
+    ({"masks": {"sex": 3.0}}, "must be a mask of 2 levels: found float"),
+    ({"masks": {"age": {"lowest": None}}}, "the masks of 'age' must be by low"),
+    ({"masks": {"age": {"low": GAUSS}}}, "masks by risk subgroup, as for 'age', need subgroups="),
+    ({"predictors": ["age"]}, "predictors must not be keys"),
+    ({"association": "copula"}, "a copula has no place for 'region'"),
+])  # fmt: skip
+def test_settings_that_do_not_fit_are_refused_by_name(
+    frame: pd.DataFrame, how: Any, message: str
+) -> None:
+    refuses(message, imputation(**how).release, frame, seed=1)
+
+
+@pytest.mark.parametrize(("column", "where", "value", "message"), [
+    ("age", slice(None), 3, "key 'age' must vary: it is constant"),
+    ("age", 4, np.inf, "key 'age' must be finite: row 'row 4' is not"),
+    ("region", 7, "moon", "each category of key 'region' must have at least 2 records: the one of "
+     "row 'row 7' has 1"),
+    ("age", [1, 2], None, "n_synthetic must be at least 2 where keys have missing values"),
+])  # fmt: skip
+def test_values_that_will_not_do_are_refused_by_name(
+    frame: pd.DataFrame, column: str, where: Any, value: Any, message: str
+) -> None:
+    changed = frame.astype({"age": float})
+    changed.iloc[where, changed.columns.get_loc(column)] = value
+    refuses(message, imputation(n_synthetic=1).release, changed, seed=1)
 
 
 def test_chains_that_have_not_converged_raise(frame: pd.DataFrame) -> None:
