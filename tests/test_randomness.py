@@ -42,13 +42,6 @@ def test_without_a_seed_two_sources_differ() -> None:
     assert a.generator("x").random() != b.generator("x").random()
 
 
-@given(st.integers(0, 2**64), st.text(max_size=8))
-def test_engine_seeds_are_in_range(seed: int, name: str) -> None:
-    value = streams(seed).engine_seed(name)
-    assert isinstance(value, int)
-    assert 1 <= value <= 2**31 - 2
-
-
 @pytest.mark.parametrize("state", [0, 2**31 - 2, 2**31 - 3, 2**64 - 1])
 def test_engine_seed_at_the_ends_of_its_range(state: int, monkeypatch) -> None:
     class Sequence:
@@ -56,7 +49,9 @@ def test_engine_seed_at_the_ends_of_its_range(state: int, monkeypatch) -> None:
             return np.array([state], dtype=dtype)
 
     monkeypatch.setattr(Streams, "_sequence", lambda self, name: Sequence())
-    assert 1 <= streams(0).engine_seed("fit") <= 2**31 - 2
+    value = streams(0).engine_seed("fit")
+    assert isinstance(value, int)
+    assert 1 <= value <= 2**31 - 2
 
 
 def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:
@@ -67,11 +62,11 @@ def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:
     assert abs(np.mean(values) / 2**31 - 0.5) < 5 / np.sqrt(12 * 2000)
 
 
-@pytest.mark.parametrize("text", [repr, str, "{}".format])
-def test_no_text_form_shows_the_entropy(text) -> None:
+def test_no_text_form_shows_the_entropy() -> None:
     source = streams(987654321)
-    assert "987654321" not in text(source)
-    assert "confidential" in text(source)
+    for text in (repr(source), str(source), f"{source}"):
+        assert "987654321" not in text
+        assert "confidential" in text
     assert "987654321" in str(source.entropy), "the number is there for the private record"
 
 
