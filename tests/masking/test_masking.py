@@ -2,9 +2,6 @@
 
 import json
 import stat
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,8 @@ from pyhybrid.engines import ConvergenceRule
 from pyhybrid.masking import CartSynthesis, GibbsSettings, ParametricSynthesis
 from tests.refusals import fails, refuses
 
+# Short chains may miss the rule; what is tested here does not depend on it.
+pytestmark = pytest.mark.filterwarnings("ignore:the association model has not converged")
 EASY = ConvergenceRule(rhat=1.1, ess_per_chain=20)
 QUICK = GibbsSettings(chains=2, warmup=40, draws=100, sweeps=10, rule=EASY)
 KEYS = ["age", "sex", "region", "health"]
@@ -53,16 +52,7 @@ def frame() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fit(frame: pd.DataFrame) -> Any:
-    with _quiet():
-        return imputation().fit(frame, seed=3)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Short chains may miss the rule; what is tested here does not depend on it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
+    return imputation().fit(frame, seed=3)
 
 
 def masks(frame: pd.DataFrame, **strength: Any) -> Any:
@@ -150,8 +140,7 @@ def test_imputations_stay_within_a_nest() -> None:
         holes.loc[rng.random(n) < 0.2, name] = np.nan
     how = {"keys": ["age", "sex"], "n_synthetic": 2, "n_imputations": 2}
     tight = ph.masking.masks_by_type(holes, ["age", "sex"], variance=1e-9, separation=200.0)
-    with _quiet():
-        release = imputation(**how, masks=tight).release(holes, seed=2)
+    release = imputation(**how, masks=tight).release(holes, seed=2)
     assert (release.rule, release.statement.n_imputations) == ("nested", 2)
     a, b, c, _ = release.synthetic
     pd.testing.assert_series_equal(a["wealth"], holes["wealth"])
@@ -176,8 +165,7 @@ def test_copula_correlations_are_recovered() -> None:
         types={"grade": "ordered"}, on_not_converged="warn",
         settings=GibbsSettings(chains=2, warmup=100, draws=400, rule=EASY),
     )  # fmt: skip
-    with _quiet():
-        found = model.fit(data, seed=1)
+    found = model.fit(data, seed=1)
     names = [margin.column.name for margin in found.model.margins]
     order = [list(data.columns).index(name) for name in names]
     expected = true[np.ix_(order, order)][np.triu_indices(4, 1)]
@@ -238,8 +226,7 @@ def test_a_saved_release_can_be_read(
 
 
 def test_nothing_confidential_is_public(frame: pd.DataFrame, tmp_path: Path) -> None:
-    with _quiet():
-        release = imputation(masks=masks(frame)).release(frame, seed=918273645)
+    release = imputation(masks=masks(frame)).release(frame, seed=918273645)
     refuses("'note': it looks like an identifier", release.save, tmp_path / "out")
     release.save(tmp_path / "out", report=False, drop="note")
     assert "note" not in pd.read_csv(tmp_path / "out/public/synthetic_1.csv")
