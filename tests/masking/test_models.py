@@ -142,10 +142,12 @@ def test_posteriors_agree_with_the_likelihood_fits_of_statsmodels() -> None:
 
 
 def _bound(frame: pd.DataFrame, keys: list[str]) -> BoundKeys:
+    """Predictors are continuous."""
+    others = [read_column(frame[c], what="predictor", kind="continuous") for c in frame
+              if c not in keys]  # fmt: skip
     return BoundKeys(
         keys=tuple(read_column(frame[k], what="key") for k in keys), incomplete=(),
-        complete=tuple(read_column(frame[c], what="predictor") for c in frame if c not in keys),
-        n_records=len(frame),
+        complete=tuple(others), n_records=len(frame),
     )  # fmt: skip
 
 
@@ -273,12 +275,7 @@ def test_copula_keys_have_their_joint_distribution() -> None:
     """A continuous and a binary key, masked, given a predictor: against a grid over latents."""
     frame = _patterns(EACH)[["z", "x", "b"]]
     frame["z"] = np.round(np.tile(np.linspace(-1.5, 1.5, 4), EACH) + 1e-9, 3)
-    bound = BoundKeys(
-        keys=tuple(read_column(frame[k], what="key") for k in ("x", "b")), incomplete=(),
-        complete=(read_column(frame["z"], what="predictor", kind="continuous"),),
-        n_records=len(frame),
-    )  # fmt: skip
-    model = CopulaModel(bound, np.random.default_rng(0))
+    model = CopulaModel(_bound(frame, ["x", "b"]), np.random.default_rng(0))
     assert [m.column.name for m in model.margins] == ["z", "x", "b"]
     covariance = np.array([[1, 0.5, 0.3], [0.5, 1, -0.4], [0.3, -0.4, 1.2]])
     mean = np.array([0.1, -0.2, 0.3])

@@ -12,8 +12,6 @@ import pyhybrid as ph
 from pyhybrid.measures.matching import match_counts
 from tests.refusals import refuses
 
-SMALL = settings(max_examples=60, deadline=None)
-
 
 def double_loop(x: np.ndarray, z: np.ndarray, r: np.ndarray) -> list[int]:
     """c_i, as the definition reads."""
@@ -35,7 +33,7 @@ def _boxes(draw: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @given(_boxes())
-@SMALL
+@settings(max_examples=60)
 def test_counts_are_those_of_a_double_loop(case: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
     x, z, r = case
     assert match_counts(x, z, r).tolist() == double_loop(x, z, r)

@@ -25,6 +25,8 @@ HINTS = frozenset({
     "spread_ratio", "middle",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
+LEVELS = {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5}
+LOG = {"transform": "log", "unit": 0.5}
 TERMS = "x * g + offset(log(nights))"
 CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "poisson": (ph.Poisson, f"count ~ {TERMS}", {}),
@@ -35,14 +37,8 @@ CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "bernoulli": (ph.Bernoulli, f"member ~ {TERMS}", {}),
     "bernoulli, published prior": (ph.Bernoulli, "member ~ x", {"prior": "published"}),
     "categorical": (ph.Categorical, "way ~ x * g", {}),
-    "categorical, declared": (
-        ph.Categorical, "way ~ 0 + g",
-        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
-    ),
-    "ordinal": (
-        ph.Ordinal, "way ~ x * g",
-        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
-    ),
+    "categorical, declared": (ph.Categorical, "way ~ 0 + g", LEVELS),
+    "ordinal": (ph.Ordinal, "way ~ x * g", LEVELS),
     "ordinal of numbers": (ph.Ordinal, "code ~ 1", {}),
     "categorical of numbers": (ph.Categorical, "code ~ x", {}),
     "beta": (ph.Beta, "share ~ 1", {}),
@@ -50,14 +46,8 @@ CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "beta_regression": (ph.BetaRegression, f"share ~ {TERMS}", NORMAL),
     "beta_regression at the edge": (ph.BetaRegression, "edge ~ x", {"edge": 0.01}),
     "normal_regression": (ph.NormalRegression, f"income ~ {TERMS}", {}),
-    "log normal": (
-        ph.NormalRegression, f"share ~ {TERMS}",
-        {"transform": "log", "unit": 0.5, "min_sd": 0.01, **NORMAL},
-    ),
-    "LogNormal": (
-        ph.LogNormal, f"share ~ {TERMS}",
-        {"transform": "log", "unit": 0.5, "prior": "normal"},
-    ),
+    "log normal": (ph.NormalRegression, f"share ~ {TERMS}", {**LOG, "min_sd": 0.01, **NORMAL}),
+    "LogNormal": (ph.LogNormal, f"share ~ {TERMS}", {**LOG, "prior": "normal"}),
     "gamma": (ph.Gamma, f"share ~ {TERMS}", {"unit": 0.5}),
     "gamma, published prior": (ph.Gamma, "share ~ x", {"prior": "published"}),
     "normal_mixture": (
