@@ -219,8 +219,7 @@ def compose(charges: list[Case]) -> float:
 
 def mean_var(values: list[float]) -> tuple[Fraction, Fraction]:
     exact = [Fraction(v) for v in values]
-    mean = sum(exact, Fraction(0)) / len(exact)
-    return mean, sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - 1)
+    return statistics.mean(exact), statistics.variance(exact)
 
 
 def squared(one: Fraction, top: Fraction, bottom: Fraction, sign: int) -> float:
@@ -249,11 +248,9 @@ def one_of(q: list[float], v: list[float], whole: int, sign: int, size_ratio: fl
 
 def nested_one(q: Matrix, v: Matrix) -> Case:
     m, r = len(q), len(q[0])
-    means = [sum(map(Fraction, row), Fraction(0)) / r for row in q]
-    mean = sum(means, Fraction(0)) / m
-    big_b = sum(((x - mean) ** 2 for x in means), Fraction(0)) / (m - 1)
-    small_b = sum((mean_var(row)[1] for row in q), Fraction(0)) / m
-    within = sum((Fraction(x) for row in v for x in row), Fraction(0)) / (m * r)
+    mean, big_b = mean_var([mean_var(row)[0] for row in q])
+    small_b = statistics.mean(mean_var(row)[1] for row in q)
+    within = statistics.mean(Fraction(x) for row in v for x in row)
     spread = (1 + Fraction(1, m)) * big_b
     total = spread - small_b / r + within
     if total < 0:

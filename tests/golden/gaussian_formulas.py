@@ -4,6 +4,7 @@ Nothing of pyhybrid, numpy or R.
 """
 
 import math
+import statistics
 from collections.abc import Callable
 from decimal import Decimal, getcontext
 from fractions import Fraction
@@ -172,10 +173,7 @@ def epsilon_of_censoring(
 
 
 def deviation(values: list[float]) -> float:
-    if max(values) == min(values):
-        return 0.0
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1))
+    return statistics.stdev(values)
 
 
 def gaussian_mu(log_lik: Matrix, alpha: list[float] | None = None) -> list[float]:
