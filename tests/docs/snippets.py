@@ -13,8 +13,6 @@ import pytest
 
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 
-__all__ = ["ROOT", "TABLE", "TEXTS", "Snippet", "name_of", "python_snippets", "run_page",
-           "shell_commands", "short_chains", "snippets_of", "with_table"]  # fmt: skip
 SHORT = {
     SamplerSettings: {"warmup": 300},
     ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
