@@ -62,10 +62,7 @@ def _values(values: Any, synthesizer: str = "LW", quantity: str = "bound") -> pd
     return pd.DataFrame({"replicate": range(len(values)), "value": values}).assign(**whole)
 
 
-def _published(low: float, high: float, synthesizer: str = "LW", quantity: str = "bound",
-               setting: str = "a", **line: Any) -> Published:  # fmt: skip
-    return Published(setting=setting, synthesizer=synthesizer, quantity=quantity, shown="x",
-                     low=low, high=high, **line)  # fmt: skip
+_published = partial(Published, setting="a", synthesizer="LW", quantity="bound", shown="x")
 
 
 def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
@@ -185,7 +182,7 @@ def test_verdicts_of_published_numbers(
     """Mean 3 and deviation 1 among databases exactly."""
     values = np.random.default_rng(1).normal(size=n)
     rows = _values(3 + (values - values.mean()) / values.std(ddof=1))
-    study = _study("a", published=(_published(low, high, **line),))
+    study = _study("a", published=(_published(low=low, high=high, **line),))
     lines = reproduce(study, summarize(rows))
     assert lines["verdict"].tolist() == [verdict]
     assert "±" in lines["threshold"][0]
@@ -196,7 +193,7 @@ def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
 
 
 def test_verdicts_of_claims() -> None:
-    summary, published = summarize(_values(np.ones(10))), _published(1, 1, setting="b")
+    summary, published = summarize(_values(np.ones(10))), _published(low=1, high=1, setting="b")
     claims = tuple(
         Claim(text="it holds", threshold="one row", check=partial(_rows, holds), **of)
         for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
@@ -218,7 +215,7 @@ def test_what_tells_of_the_papers_data_is_no_evidence(
 ) -> None:
     rows = _values(np.random.default_rng(1).normal(3, 0.1, 20), synthesizer, quantity)
     lines = [
-        _published(3, 3, name, what, one_database=True)
+        _published(low=3, high=3, synthesizer=name, quantity=what, one_database=True)
         for name, what in ((synthesizer, quantity), ("Censor_w", "q15 less the data's"))
     ]
     study = _study("a", published=tuple(lines))
