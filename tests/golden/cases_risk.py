@@ -116,25 +116,20 @@ def risk_cases(rng: random.Random) -> Cases:
     counts = [float(rng.randint(0, 12)) for _ in range(30)]
     groups = [rng.choice(["a", "b", "c"]) for _ in range(25)]
     pairs = [[rng.choice(["a", "b"]), rng.choice([1, 2, 3])] for _ in range(25)]
+    absolute = {"kind": "absolute"}
     inputs: dict[str, Case] = {
-        "regular": {"y": regular},
-        "ties and zeros": {"y": counts},
-        "negative": {"y": [-5.0, -4.0, 4.0, 5.0, 0.0]},
-        "all equal": {"y": [3.0] * 6},
-        "all zero": {"y": [0.0] * 4},
-        "one record": {"y": [3.0]},
-        "two records": {"y": [1.0, 10.0]},
+        "regular": {"y": regular}, "ties and zeros": {"y": counts},
+        "negative": {"y": [-5.0, -4.0, 4.0, 5.0, 0.0]}, "all equal": {"y": [3.0] * 6},
+        "all zero": {"y": [0.0] * 4}, "one record": {"y": [3.0]}, "two records": {"y": [1.0, 10.0]},
         "on the edge": {"y": [10.0, 12.0, 8.0, 12.000001, 7.999999], "radius": 0.2},
-        "edge that rounds": {
-            "y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7], "radius": 0.1, "kind": "absolute",
-        },
+        "edge that rounds": {"y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7], "radius": 0.1, **absolute},
         "edge among tiny values": {
-            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17], "radius": 1.0, "kind": "absolute",
+            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17], "radius": 1.0, **absolute,
         },
         "tiny radius": {"y": regular, "radius": 1e-12},
         "radius above 1": {"y": counts, "radius": 2.5},
-        "absolute": {"y": regular, "radius": 7.5, "kind": "absolute"},
-        "absolute, ties": {"y": counts, "radius": 1.0, "kind": "absolute"},
+        "absolute": {"y": regular, "radius": 7.5, **absolute},
+        "absolute, ties": {"y": counts, "radius": 1.0, **absolute},
         "pattern": {"y": regular, "pattern": groups},
         "pattern of two columns": {"y": regular, "pattern": pairs, "radius": 0.3},
         "pattern, each alone": {"y": [1.0, 2.0, 3.0], "pattern": ["a", "b", "c"]},

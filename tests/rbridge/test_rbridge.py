@@ -185,12 +185,6 @@ def test_ctrl_c_ends_a_call_that_prints(probe: Any) -> None:
     assert rbridge.call_r("round_up", epsilon=0.3) == 0.3
 
 
-def test_nothing_is_left_in_rs_global_environment(r: Any) -> None:
-    before = list(r.evalr("ls(globalenv(), all.names = TRUE)"))
-    rbridge.call_r("lipschitz_bounds", log_lik=np.ones((3, 3)))
-    assert list(r.evalr("ls(globalenv(), all.names = TRUE)")) == before
-
-
 _IN_A_NEW_PROCESS = """
 import locale, os, signal, subprocess, sys
 os.environ.pop("LD_LIBRARY_PATH", None)
@@ -200,6 +194,7 @@ before = locale.setlocale(locale.LC_ALL)
 from pyhybrid import rbridge
 assert "rpy2" not in sys.modules
 assert rbridge.call_r("epsilon_of_bound", bound=0.15) == 0.3
+assert list(rbridge.start_r().evalr("ls(globalenv(), all.names = TRUE)")) == []
 assert locale.setlocale(locale.LC_ALL) == before, locale.setlocale(locale.LC_ALL)
 assert signal.getsignal(signal.SIGINT) is mine
 # R's library path may hold another libpython: worker processes died of it.
@@ -212,7 +207,7 @@ sys.stdout.write("FOLDER" + folder)
 """
 
 
-def test_starting_r_leaves_locale_signals_console_and_disk_alone(r: Any) -> None:
+def test_starting_r_leaves_locale_signals_console_disk_and_rs_globals_alone(r: Any) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _IN_A_NEW_PROCESS], capture_output=True, text=True,
         cwd=ROOT, check=False,
