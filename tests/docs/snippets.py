@@ -44,10 +44,6 @@ class Snippet:
     text: str
     not_run: str | None
 
-    @property
-    def place(self) -> str:
-        return f"{self.page}, line {self.line}"
-
 
 @contextmanager
 def short_chains() -> Iterator[None]:
@@ -119,9 +115,10 @@ def run_page(
     for snippet in snippets:
         if snippet.not_run is not None:
             continue
+        place = f"{snippet.page}, line {snippet.line}"
         if snippet.language == "python":
-            exec(compile(snippet.text, snippet.place, "exec"), namespace)
+            exec(compile(snippet.text, place, "exec"), namespace)
         elif snippet.language == "shell":
             for command in shell_commands(snippet.text):
-                run_command(command, snippet.place)
+                run_command(command, place)
     return namespace

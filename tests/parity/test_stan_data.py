@@ -74,18 +74,13 @@ def _table() -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _in_order(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows by their predictors, which the programs of levels get in that order."""
-    X = np.reshape(data["X"], (-1, int(data["K"])))
-    order = np.lexsort([np.asarray(data["y"]), *np.round(X, 9).T])
-    return {**data, "X": X[order], **{k: np.asarray(data[k])[order] for k in ("y", "weights")}}
-
-
 def _sorted(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The block without hints; columns of X, with what belongs to them, in one order."""
-    if "n_levels" in data:
-        data = _in_order(data)
     own = {k: np.asarray(v, dtype=float) for k, v in data.items() if k not in HINTS}
+    if "n_levels" in data:  # rows by their predictors: programs of levels get them in that order
+        own["X"] = own["X"].reshape(-1, int(data["K"]))
+        order = np.lexsort([own["y"], *np.round(own["X"], 9).T])
+        own |= {k: own[k][order] for k in ("X", "y", "weights")}
     if "X" in own:
         order = np.lexsort(np.round(own["X"], 9) + 0.0)
         own["X"] = own["X"][:, order]

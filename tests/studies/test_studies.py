@@ -188,16 +188,13 @@ def test_verdicts_of_published_numbers(
     assert "±" in lines["threshold"][0]
 
 
-def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
-    return f"{len(summary)} row", holds
-
-
 def test_verdicts_of_claims() -> None:
     summary, published = summarize(_values(np.ones(10))), _published(low=1, high=1, setting="b")
     claims = tuple(
-        Claim(text="it holds", threshold="one row", check=partial(_rows, holds), **of)
+        Claim(text="it holds", threshold="one row", **of,
+              check=lambda rows, holds=holds: (f"{len(rows)} row", holds))
         for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
-    )
+    )  # fmt: skip
     lines = reproduce(_study("a", published=(published,), claims=claims), summary)
     assert lines["ours"].tolist() == ["not run", *["1 row"] * 4]
     assert lines["verdict"].tolist() == [
