@@ -26,12 +26,8 @@ def quantile7(values: list[float], q: float) -> float:
     return low + (place - math.floor(place)) * (high - low)
 
 
-def magnitude(f: float) -> float:
-    return INF if math.isnan(f) else abs(f)
-
-
 def weighted(alpha: float, f: float) -> float:
-    return 0.0 if alpha == 0 else alpha * magnitude(f)
+    return 0.0 if alpha == 0 else alpha * (INF if math.isnan(f) else abs(f))
 
 
 def lipschitz_bounds(

@@ -56,9 +56,8 @@ def test_the_data_themselves_are_perfect(real: pd.DataFrame, m: int) -> None:
             assert value == pytest.approx(1, abs=0.01), name
         else:
             assert value == pytest.approx(0, abs=1e-9), name
-    assert found.columns.distances["missing_data"].equals(
-        found.columns.distances["missing_synthetic"]
-    )
+    distances = found.columns.distances
+    assert distances["missing_data"].equals(distances["missing_synthetic"])
 
 
 @pytest.mark.parametrize("classifier", ["logistic", "cart"])

@@ -52,12 +52,8 @@ def html(release, data):
     return release_report(release, data)
 
 
-@pytest.fixture(scope="module")
-def page(html):
-    return Page(html)
-
-
-def test_self_contained_without_scripts_and_accessible(html, page):
+def test_self_contained_without_scripts_and_accessible(html):
+    page = Page(html)
     plain = without_images(html).lower()
     assert [word for word in ("<script", "http", "url(", "@import") if word in plain] == []
     names = {name for _, attrs in page.tags for name in attrs}
@@ -105,8 +101,8 @@ def test_summaries_equal_numpy(html, release, data):
         np.testing.assert_allclose(np.array(rows[name], float), np.mean(each, axis=0), rtol=5e-4)
 
 
-def test_statement_diagnostics_and_provenance_are_whole(html, page, release):
-    text = "".join(page.text.split())
+def test_statement_diagnostics_and_provenance_are_whole(html, release):
+    text = "".join(Page(html).text.split())
     for line in release.statement.replace("**", "").splitlines():
         assert "".join(line.lstrip("#- ").split()) in text
     rows = {row[0]: row[1] for row in cells(html, "Worst values")}

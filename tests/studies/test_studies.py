@@ -190,11 +190,11 @@ def test_verdicts_of_published_numbers(
 
 def test_verdicts_of_claims() -> None:
     summary, published = summarize(_values(np.ones(10))), _published(low=1, high=1, setting="b")
+    one, few = {"text": "it holds", "threshold": "one row"}, {"fewest": 11}
     claims = tuple(
-        Claim(text="it holds", threshold="one row", **of,
-              check=lambda rows, holds=holds: (f"{len(rows)} row", holds))
-        for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
-    )  # fmt: skip
+        Claim(**one, check=lambda rows, holds=holds: (f"{len(rows)} row", holds), **of)
+        for holds, of in ((True, {}), (False, {}), (None, {}), (True, few))
+    )
     lines = reproduce(_study("a", published=(published,), claims=claims), summary)
     assert lines["ours"].tolist() == ["not run", *["1 row"] * 4]
     assert lines["verdict"].tolist() == [
