@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pyhybrid.engines.base import Draws, Provenance, SamplerSettings, StanProgram
+from pyhybrid.engines import ConvergenceRule
+from pyhybrid.engines.base import Draws, EngineStatus, Provenance, SamplerSettings, StanProgram
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.engines.programs import parameter_names
 
@@ -78,3 +79,25 @@ def _mode_and_spread(model: Any) -> tuple[Any, Any]:
             break
         mode = nearer
     return mode, vectors / np.sqrt(values)
+
+
+class NormalDraws:
+    """Meets the protocol `pyhybrid.engines.Engine`, for tests that are not marked."""
+
+    name = "embedded"
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(name=self.name, version="0")
+
+    def sample(
+        self, program: StanProgram, data: Mapping[str, Any], *, seed: int,
+        settings: SamplerSettings, **_: Any,
+    ) -> Draws:  # fmt: skip
+        return normal_draws(program, data, seed, settings)
+
+
+FEW_DRAWS: dict[str, Any] = {
+    "engine": NormalDraws(), "settings": SamplerSettings(chains=2, warmup=1, draws=8),
+    "rule": ConvergenceRule(rhat=10.0, ess_per_chain=0.1, divergent_share=1.0),
+}  # fmt: skip
+"""Options of a release by them, which no rule refuses."""

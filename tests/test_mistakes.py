@@ -1,4 +1,6 @@
-"""What newcomers try from Python ends in one line that says what to do; none of it samples."""
+"""What newcomers try from Python, numbers that overflow and what fuzzers found end in one line that
+says what to do; none of it samples.
+"""
 
 import pickle
 import traceback
@@ -38,6 +40,16 @@ def _histogram(**changes: Any) -> ph.PerturbedHistogram:
 
 def _missing(column: str) -> pd.DataFrame:
     return DF.assign(**{column: DF[column].where(DF.index != 3)})
+
+
+def _planted(value: float) -> pd.DataFrame:
+    return DF.assign(visits=DF["visits"].astype(float).where(DF.index != 3, value))
+
+
+LISTS = DF.assign(lists=[[k % 2] for k in range(N)])
+GIVEN_LISTS = ph.NoisyMarginals(
+    domain={"visits": ph.mechanisms.ColumnDomain(bins=(0, 1, 2, 99))}, given=["lists"], epsilon=1
+)
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
@@ -100,6 +112,24 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "release for sets": (lambda: utility_summary(DF, _release()), r"release\.synthetic"),
     "ledger takes no number": (lambda: ph.Ledger("l", **LEDGER).add(0.5), "give the whole Release"),
     "key of a mask": (lambda: MaskedImputation(keys=["agee"]).release(DF), r"did you mean 'age'\?"),
+    "masks": (lambda: MaskedImputation(keys=["age"], masks=None).release(DF), "masks must be a m"),
+    "types of masks": (lambda: MaskedImputation(keys=["age"], types=None).release(DF),
+                       "types must be a mapping by"),
+    "lists as keys": (lambda: ph.measures.matching_risk(LISTS, LISTS, keys=["lists", "age"]),
+                      "'lists' must hold numbers"),
+    "lists given": (lambda: GIVEN_LISTS.release(LISTS),
+                    "'lists' must hold texts, logicals, categories or numbers"),
+    # numbers that overflow
+    "1e300 as a count": (lambda: MODEL.bind(_planted(1e300)), "at most 2147483647"),
+    "2^31 as a count": (lambda: MODEL.bind(_planted(2.0**31)), "at most 2147483647"),
+    "a denormal count": (lambda: MODEL.bind(_planted(5e-324)), "a whole number"),
+    "a real": (lambda: ph.NormalRegression("visits ~ 1").bind(_planted(1e300)), "in size"),
+    "a predictor": (lambda: ph.Poisson("age ~ visits").bind(_planted(1e300)), "enough to square"),
+    "bins": (lambda: _histogram(upper=1e300), "at most 9007199254740992 steps"),
+    "a range": (lambda: _histogram(lower=-1e308, upper=1e308), "upper - lower must be finite"),
+    "a sum": (lambda: ph.primitives.laplace_sum([1.0], lower=-1.7e308, upper=1.7e308, epsilon=1),
+              "upper - lower must be finite"),
+    "bounds": (lambda: ph.Beta("y ~ 1", lower=-1e308, upper=1e308), "lower must be finite"),
 }  # fmt: skip
 
 

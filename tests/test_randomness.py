@@ -18,13 +18,20 @@ def test_same_seed_and_name_give_the_same_stream(seed: int, name: str) -> None:
     first, second = streams(seed), streams(seed)
     first.generator("another").random(7)  # using one stream does not move another
     np.testing.assert_array_equal(first.generator(name).random(9), second.generator(name).random(9))
-    assert first.engine_seed(name) == second.engine_seed(name)
+    value = first.engine_seed(name)
+    assert value == second.engine_seed(name)
+    assert type(value) is int
+    assert 1 <= value <= 2**31 - 2
 
 
-def test_streams_of_different_name_or_seed_are_uncorrelated() -> None:
+def test_streams_of_different_name_seed_or_parent_are_uncorrelated() -> None:
+    """Children of unlike names, and of their children, have roots of their own."""
     names = ["unweighted fit", "weighted fit", "synthesis", "synthesis/1", "synthesis/2", ""]
-    pairs = [(seed, name) for seed in (0, 1, 2**64) for name in names]
-    draws = np.array([streams(seed).generator(name).standard_normal(N) for seed, name in pairs])
+    child = streams(0).child("step 1")
+    roots = [*map(streams, (0, 1, 2**64)), child, streams(0).child("step 2"), child.child("a")]
+    assert len({root.entropy for root in roots}) == len(roots)
+    pairs = [*itertools.product(roots[:3], names), *((root, "") for root in roots[3:])]
+    draws = np.array([root.generator(name).standard_normal(N) for root, name in pairs])
     correlation = np.corrcoef(draws)[np.triu_indices(len(pairs), 1)]
     assert np.abs(correlation).max() < 5 / np.sqrt(N)
     assert len(np.unique(draws[:, 0])) == len(pairs)
@@ -64,17 +71,14 @@ def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:
 
 def test_no_text_form_shows_the_entropy() -> None:
     source = streams(987654321)
-    for text in (repr(source), str(source), f"{source}"):
-        assert "987654321" not in text
-        assert "confidential" in text
+    for shown in (repr(source), str(source), f"{source}"):
+        assert "987654321" not in shown
+        assert "confidential" in shown
     assert "987654321" in str(source.entropy), "the number is there for the private record"
 
 
-def test_numpy_integers_are_seeds_too() -> None:
+def test_seeds_are_whole_numbers_of_numpy_too() -> None:
     for kind, seed in itertools.product((np.int64, np.uint32), (0, 41)):
         assert streams(kind(seed)) == Streams(entropy=seed, seeded=True)
-
-
-@pytest.mark.parametrize("seed", [-1, 1.0, "1", True, np.float64(3), [1]])
-def test_bad_seed(seed: object) -> None:
-    refuses("seed must be a whole number >= 0", streams, seed)
+    for wrong in (-1, 1.0, "1", True, np.float64(3), [1]):
+        refuses("seed must be a whole number >= 0", streams, wrong)

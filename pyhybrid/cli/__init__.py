@@ -26,10 +26,8 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     except PyhybridError as error:
-        said = str(
-            error
-        )  # one line; only a compiler's keeps its lines, with the caret in its place
-        said = said if isinstance(error, SamplingError) else " ".join(said.split())
+        # one line; only a compiler's keeps its lines, with the caret in its place
+        said = str(error) if isinstance(error, SamplingError) else " ".join(str(error).split())
         print(f"pyhybrid: {said}", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:

@@ -37,7 +37,6 @@ from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.tables.describe import no_records, seen_kind, to_mend, undecided, write_draft
-from pyhybrid.tables.domains import default_delta
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable
 from pyhybrid.tables.synthesis import check_persons, kinds_of, synthesize_table
@@ -132,10 +131,12 @@ class Request(SimpleNamespace):
         return read_table(self.reference, read=self.read)
 
     def delta_for(self, n: int) -> float | None:
-        """Delta as given, as the ledger that is charged has it, or the default for n records."""
-        if self.delta is not None or self.ledger is None:
-            return default_delta(n) if self.delta is None else self.delta or None
-        return Ledger(self.ledger).delta
+        """Delta as given, as the ledger that is charged has it, or the default for n records: 1e-6,
+        below 1 / 10 n in any case."""
+        if self.delta is not None:
+            return self.delta or None
+        default = float(10.0 ** -max(6, 1 + math.ceil(math.log10(max(n, 1)))))
+        return default if self.ledger is None else Ledger(self.ledger).delta
 
 
 def _words(**added: Sequence[object]) -> str:

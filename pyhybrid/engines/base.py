@@ -386,14 +386,10 @@ class Run:
         )
 
 
-class OurEngine(ABC):
+class OurEngine(Engine, ABC):
     """The part of an `Engine` that those of pyhybrid share."""
 
     name: str
-
-    @abstractmethod
-    def status(self) -> EngineStatus:
-        """As `Engine` says."""
 
     @abstractmethod
     def run(self, run: Run) -> Draws:

@@ -213,7 +213,10 @@ def effective_draws(values: FloatArray, chains: int) -> FloatArray:
     by_chain = np.ascontiguousarray(values.T).reshape(n_columns, chains, length)
     halves = np.concatenate((by_chain[..., :half], by_chain[..., -half:]), axis=1)
     means = halves.mean(axis=2)  # (b, 2 chains)
-    covariance = _autocovariance(halves - means[..., None])  # (b, half)
+    size = fft.next_fast_len(2 * half, real=True)
+    power = np.abs(fft.rfft(halves - means[..., None], size, axis=2)) ** 2
+    # biased autocovariance by lag, averaged over the halves, (b, half)
+    covariance = fft.irfft(power.mean(axis=1), size, axis=1)[:, :half] / half
     within = covariance[:, 0] * half / (half - 1)
     total = covariance[:, 0] + means.var(axis=1, ddof=1)
     varies = (total > 0) & (np.ptp(values, axis=0) > 0)  # the mean of equal numbers is rounded
@@ -222,14 +225,6 @@ def effective_draws(values: FloatArray, chains: int) -> FloatArray:
     rho[0] = 1.0
     time = _correlation_time(rho)
     return np.asarray(np.where(varies, n_draws / np.maximum(time, 1.0), float(n_draws)))
-
-
-def _autocovariance(centered: FloatArray) -> FloatArray:
-    """Biased autocovariance by lag, averaged over the halves, from (b, halves, length)."""
-    length = centered.shape[2]
-    size = fft.next_fast_len(2 * length, real=True)
-    power = np.abs(fft.rfft(centered, size, axis=2)) ** 2
-    return np.asarray(fft.irfft(power.mean(axis=1), size, axis=1)[:, :length] / length)
 
 
 def _correlation_time(rho: FloatArray) -> FloatArray:

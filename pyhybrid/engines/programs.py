@@ -33,12 +33,10 @@ def load_program(name: str) -> StanProgram:
         known = ", ".join(program_names())
         raise InvalidInput(f"program must be one of {known}: found {name!r}")
 
-    def included(line: re.Match[str]) -> str:
-        return (_folder() / line[1]).read_text("utf-8")
-
-    # in its place what `#include` names: hashes and caches are of what runs
-    text = re.sub(r"^#include (\S+)\n", included, path.read_text("utf-8"), flags=re.M)
-    return StanProgram(name=name, text=text)
+    # what `#include` names stands in its place: hashes and caches are of what runs
+    parts = re.split(r"^#include (\S+)\n", path.read_text("utf-8"), flags=re.M)
+    parts[1::2] = [(_folder() / part).read_text("utf-8") for part in parts[1::2]]
+    return StanProgram(name=name, text="".join(parts))
 
 
 def parameter_names(program: StanProgram) -> tuple[str, ...]:

@@ -53,11 +53,6 @@ def average_one(weights: FloatArray) -> FloatArray:
     return np.asarray(weights / weights.mean())
 
 
-def effective_size(weights: FloatArray) -> float:
-    r"""Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2`."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates:
     """Estimates of k statistics with intervals, from one vector or from m synthetic sets.

@@ -25,7 +25,7 @@ import pandas as pd
 from pyhybrid.core.checks import FloatArray, IntArray, check_count, check_numeric
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.randomness import generator_of
-from pyhybrid.measures.estimates import avg_ecdf, effective_size, estimates, max_ecdf
+from pyhybrid.measures.estimates import avg_ecdf, estimates, max_ecdf
 from pyhybrid.measures.reconcile import Tables, reconcile_tables
 
 DATA, SYNTHETIC = "data", "synthetic"
@@ -204,7 +204,8 @@ def table_utility(
     )
     bins = check_count(n_bins, "n_bins", at_least=2)
     cells = {name: _cells(tables, name, bins) for name in tables.real.columns}
-    counted = [w * (effective_size(w) / w.sum()) for w in tables.weights]
+    # Kish's effective sample size is (sum w)^2 / sum w^2
+    counted = [w * (w.sum() ** 2 / (w**2).sum() / w.sum()) for w in tables.weights]
     one = [(name, *_crossed([codes], counted)) for name, codes in cells.items()]
     two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(cells, 2)]
     pairs = pd.DataFrame(two, columns=["first", "second", *_OF_TABLES])

@@ -82,11 +82,6 @@ class ScoringFit:
     covariance_of_draws: FloatArray  # (d, d), under which what is badly known does not go far
     mus: tuple[float, ...]  # of the start and of each round
 
-    @property
-    def mu(self) -> float:
-        """Of all looks at the outcomes together."""
-        return compose_mu(self.mus)
-
     def draw(self, rng: np.random.Generator) -> FloatArray:
         """A point (d,) that a set is drawn at: the estimate with its error."""
         theta, covariance = self.estimates.values, self.covariance_of_draws
@@ -514,7 +509,7 @@ class ClippedScores(NoiseMechanism):
     def _charge(self, fit: ScoringFit, m: int) -> PrivacyCharge:
         return PrivacyCharge.strict(
             mechanism=self.name,
-            mu=fit.mu,
+            mu=compose_mu(fit.mus),
             delta=self.delta,
             relation=self.relation,
             n_synthetic=m,

@@ -180,17 +180,13 @@ class PerturbedHistogram(NoiseMechanism):
             self._charge(m),
             random,
             noise=f"discrete Laplace of scale {CHANGED[self.relation]} / "
-            f"{epsilon_text(self._epsilon_of_a_row)} on each count",
+            f"{epsilon_text(self.epsilon / (self.rows_per_unit or 1))} on each count",
         )
         return Made(record=record, tables=tables)
 
-    @property
-    def _epsilon_of_a_row(self) -> float:
-        return float(self.epsilon) / (self.rows_per_unit or 1)
-
     def _noisy_shares(self, place: IntArray) -> FloatArray:
         """Probabilities of the cells, shape (B,); the only step that looks at the data."""
-        n, epsilon = self.domain.n_cells, self._epsilon_of_a_row
+        n, epsilon = self.domain.n_cells, self.epsilon / (self.rows_per_unit or 1)
         noisy = laplace_counts(place, n_categories=n, epsilon=epsilon, relation=self.relation)
         return perturbed_probabilities(noisy.value, np.zeros(n))
 

@@ -29,9 +29,8 @@ from pyhybrid.privacy.scores import (
     finite_rows,
     whole_scores,
 )
-from pyhybrid.sources.source import SAMPLED, Parts, Source
+from pyhybrid.sources.source import SAMPLED, IntArray, Parts, Source
 
-IntArray = npt.NDArray[np.int64]
 PARTS = STEPS_OF_CLIP
 """Of one count, for discrete noise."""
 _AT_ONCE = 2_048  # records whose scores stay in the processor's cache

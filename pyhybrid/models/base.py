@@ -125,7 +125,7 @@ class BoundModel(ABC):
     """Levels of the outcome; None for numbers."""
 
     def __repr__(self) -> str:
-        return f"<{self.model.name} bound to {self.n} records>"
+        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
 
     @property
     @abstractmethod
@@ -237,9 +237,3 @@ def with_survey_weights(bound: Any, column: str) -> Any:
             f"survey weights {column!r} must not be synthesized by the model that they weight"
         )
     return bound.with_survey(SurveyWeights.read(bound.table, column))
-
-
-def to_approve(column: str | None) -> dict[str, str]:
-    """Reason by column why survey weights that stay in the file need the owner's decision."""
-    reason = "its survey weights may disclose the outcome: synthesize them together with it, "
-    return {} if column is None else {column: f"{reason}or leave them out"}

@@ -44,10 +44,6 @@ def log_of_levels(y: Any, threshold: FloatArray, eta: FloatArray) -> FloatArray:
     return np.asarray(np.take(gap, y, axis=-1) - softplus(above)[0] - softplus(below)[1])
 
 
-def _finer(low: float, high: float) -> FloatArray | None:
-    return np.append(np.linspace(low, high, 65), np.inf)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Law:
     """A family of one linear predictor eta and at most one further parameter, `floor` + exp(u).
@@ -70,7 +66,9 @@ class Law:
     """The linear predictor whose outcomes lie about y."""
     edges: FloatArray
     """Upper ends of public bins, the last of them infinite."""
-    finer_edges: Callable[[float, float], FloatArray | None] = _finer
+    finer_edges: Callable[[float, float], FloatArray | None] = lambda low, high: np.append(
+        np.linspace(low, high, 65), np.inf
+    )
     """Upper ends of finer bins between two ends; None if the first are fine enough."""
     size: str | None = None
     sampled_size: tuple[str, int] = ("", 1)
@@ -248,10 +246,6 @@ GAMMA = Law(
 """Mean exp(eta), variance mean^2 / shape; shape ~ exponential(1)."""
 
 
-def _beta_log_density(y: FloatArray, eta: FloatArray, size: Any) -> FloatArray:
-    return log_beta(y, np.asarray(size * expit(eta)), np.asarray(size * expit(-eta)))
-
-
 def _beta_slopes(y: FloatArray, eta: FloatArray, size: Any) -> tuple[FloatArray, FloatArray]:
     mean, other = expit(eta), expit(-eta)
     one, two = digamma(size * mean), digamma(size * other)
@@ -273,7 +267,7 @@ def _beta_draw(eta: FloatArray, size: Any, rng: np.random.Generator) -> FloatArr
 
 
 BETA = Law(
-    log_density=_beta_log_density,
+    log_density=lambda y, eta, size: log_beta(y, size * expit(eta), size * expit(-eta)),
     slopes=_beta_slopes,
     curvature=_beta_curvature,
     draw=_beta_draw,

@@ -80,10 +80,6 @@ class Scoring(ABC):
         return [("value", self, theta)]
 
 
-def _same(y: FloatArray) -> FloatArray:
-    return y
-
-
 def _of_block(y: FloatArray, *, block: int, bin_of: BinOf) -> FloatArray:
     return bin_of(y[:, block])
 
@@ -192,7 +188,7 @@ class LevelScoring(Scoring):
 
 def _noisy_shares(noisy_counts: NoisyCounts, n_levels: int, noise_sd: float) -> FloatArray:
     """Shares (C,) above 0 from noisy counts; one below the noise counts as half of the noise."""
-    kept = np.maximum(noisy_counts(_same, n_levels), max(noise_sd / 2, 0.5))
+    kept = np.maximum(noisy_counts(np.positive, n_levels), max(noise_sd / 2, 0.5))
     return np.asarray(kept / kept.sum())
 
 

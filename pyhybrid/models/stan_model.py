@@ -192,9 +192,6 @@ class BoundStanModel(BoundModel):
     model: StanModel
     matrix: Design | None
 
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.program.name!r} bound to {self.n} records>"
-
     @property
     def data_dependent(self) -> tuple[str, ...]:
         terms = () if self.matrix is None else self.matrix.data_dependent

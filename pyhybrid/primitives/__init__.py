@@ -14,37 +14,6 @@ References
 [M12] Mironov (2012). On significance of the least significant bits for differential privacy.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from pyhybrid.primitives.kmeans import NoisyCenters, dp_kmeans
-from pyhybrid.primitives.laplace import (
-    LaplaceAnswer,
-    laplace_counts,
-    laplace_histogram,
-    laplace_mean,
-    laplace_sum,
-    laplace_vector,
-)
-from pyhybrid.primitives.noise import PrivateAnswer
-from pyhybrid.primitives.selection import (
-    NoisyChoice,
-    RandomizedResponse,
-    exponential_mechanism,
-    randomized_response,
-)
-
-__all__ = [
-    "LaplaceAnswer",
-    "NoisyCenters",
-    "NoisyChoice",
-    "PrivateAnswer",
-    "RandomizedResponse",
-    "dp_kmeans",
-    "exponential_mechanism",
-    "laplace_counts",
-    "laplace_histogram",
-    "laplace_mean",
-    "laplace_sum",
-    "laplace_vector",
-    "randomized_response",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -90,8 +90,7 @@ def laplace_sum(
     >>> laplace_sum([1, 0, 1, 1], lower=0, upper=1, epsilon=0.5).scale
     2.0
     """
-    name = "laplace_sum"
-    return _noisy_sum(name, values, lower=lower, upper=upper, epsilon=epsilon, relation=relation)
+    return _noisy_sum("laplace_sum", values, lower, upper, epsilon, relation)
 
 
 def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> LaplaceAnswer:
@@ -101,8 +100,7 @@ def laplace_mean(values: Any, *, lower: float, upper: float, epsilon: float) -> 
     ``remove`` n needs noise of its own: divide a noisy sum by a noisy count, and add their charges.
     Other parameters, errors and result as in `laplace_sum`.
     """
-    name = "laplace_mean"
-    return _noisy_sum(name, values, lower=lower, upper=upper, epsilon=epsilon, relation="replace")
+    return _noisy_sum("laplace_mean", values, lower, upper, epsilon, "replace")
 
 
 def laplace_histogram(
@@ -164,7 +162,7 @@ def laplace_vector(
 
 
 def _noisy_sum(
-    name: str, values: Any, *, lower: float, upper: float, epsilon: float, relation: str
+    name: str, values: Any, lower: float, upper: float, epsilon: float, relation: str
 ) -> LaplaceAnswer:
     bounds = check_bounds(lower, upper)
     y = _within(values, *bounds)

@@ -24,3 +24,7 @@ the binomial, Biometrika 26:404-413.
 [B76] Bennett (1976), Efficient estimation of free energy differences from Monte Carlo data,
 Journal of Computational Physics 22:245-268.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -103,7 +103,11 @@ def bounds_of(log_lik: LogLik, alpha: FloatArray, *, draw_quantile: float = 1.0)
     n_draws, largest = 0, []
     for _, block in log_lik.blocks():
         n_draws = block.shape[0]
-        largest.append(largest_abs(block) if kept is None else _largest_kept(block, kept))
+        every = largest_abs(block)
+        if kept is not None:  # infinite if any draw is, kept or not
+            of_kept = largest_abs(block[kept]) if kept.any() else 0.0
+            every = np.where(np.isfinite(every), of_kept, np.inf)
+        largest.append(every)
     by_record = scaled_maxima(np.concatenate(largest)[log_lik.row_of], alpha)
     return LipschitzBounds(
         by_record=by_record,
@@ -119,12 +123,6 @@ def largest_abs(matrix: FloatArray) -> FloatArray:
     # np.maximum/minimum propagate NaN, so that one pass over n finds every non-finite record.
     largest = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
     return np.where(np.isnan(largest), np.inf, largest)
-
-
-def _largest_kept(matrix: FloatArray, kept: npt.NDArray[np.bool_]) -> FloatArray:
-    """`largest_abs` over the kept draws; infinite if any draw is, kept or not."""
-    largest = largest_abs(matrix[kept]) if kept.any() else 0.0
-    return np.where(np.isfinite(largest_abs(matrix)), largest, np.inf)
 
 
 def scaled_maxima(largest: FloatArray, alpha: FloatArray) -> FloatArray:

@@ -87,7 +87,10 @@ def clip_scores(scores: FloatArray, whitening: FloatArray, clip: float) -> Float
            [0. , 0. ]])
     """
     check_positive(clip, "clip")
-    whitened, norms = _whitened(scores, whitening)
+    with np.errstate(all="ignore"):
+        # Not by BLAS, whose rows depend on how many there are: sums over parts must add up.
+        rows = np.einsum("ij,kj->ik", scores, np.ascontiguousarray(whitening.T))
+    whitened, norms = _finite(rows)
     return np.asarray(whitened * _shrinkage(norms, clip)[:, None])
 
 
@@ -281,14 +284,6 @@ def narrowed(
 
 def _longer_than_clip(steps: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     return np.flatnonzero((steps * steps).sum(axis=1) > STEPS_OF_CLIP**2)
-
-
-def _whitened(scores: FloatArray, whitening: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Whitened rows (n, d) and their norms (n,)."""
-    with np.errstate(all="ignore"):
-        # Not by BLAS, whose rows depend on how many there are: sums over parts must add up.
-        by_column = np.ascontiguousarray(whitening.T)
-        return _finite(np.einsum("ij,kj->ik", scores, by_column))
 
 
 def finite_rows(values: FloatArray) -> FloatArray:

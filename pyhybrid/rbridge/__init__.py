@@ -7,19 +7,6 @@ activated, so that other users of rpy2 in the same process see no change.
 R's locale, its signal handler and its console are kept away from the Python process.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from pyhybrid.rbridge.conversion import RError, from_r, to_r
-from pyhybrid.rbridge.session import RStatus, call_r, collect, r_code, r_status, start_r
-
-__all__ = [
-    "RError",
-    "RStatus",
-    "call_r",
-    "collect",
-    "from_r",
-    "r_code",
-    "r_status",
-    "start_r",
-    "to_r",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

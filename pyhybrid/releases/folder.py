@@ -17,7 +17,6 @@ public/synthetic_1/part-00001...     in place of a table: parts of one that was 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -34,11 +33,10 @@ from pyhybrid.engines import ConvergenceRule, Diagnostics, Provenance, SamplerSe
 from pyhybrid.models.formula.values import with_columns
 from pyhybrid.primitives.noise import NoiseProvenance
 from pyhybrid.privacy.charge import PrivacyCharge
-from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions
 from pyhybrid.releases.record import Confidential, Estimates, ReleaseRecord
 from pyhybrid.releases.statement import stated_charge
-from pyhybrid.running.files import folder_aside, make_private
+from pyhybrid.running.files import make_private
 
 _NUMBERS = re.compile(r"(?i:u?int|float)\d+(\[pyarrow\])?|double\[pyarrow\]")
 _AS_TEXT = ("interval", "bytes", "Sparse")  # dtypes that CSV cannot bring back
@@ -238,26 +236,6 @@ def _typed(values: pd.Series, column: Mapping[str, Any]) -> pd.Series:
     return values if dtype.startswith(_AS_TEXT) else values.astype(dtype)
 
 
-def save_release(
-    folder: str | os.PathLike[str],
-    record: ReleaseRecord,
-    tables: Sequence[pd.DataFrame],
-    *,
-    overwrite: bool,
-    file_format: str,
-    **beside: Any,
-) -> None:
-    """Write a release; see `pyhybrid.Release.save` and, for what is `beside` the tables,
-    `write_beside`."""
-    with folder_aside(folder, overwrite=overwrite, private=False) as aside:
-        if record.charge.kind != STRICT:  # whose levels are declared
-            tables = with_drawn_levels(tables, record.synthesized)
-        bare = [published(table, record.synthesized) for table in tables]
-        (aside / "public").mkdir(mode=0o755)
-        write_tables(aside / "public", bare, file_format, record.synthesized)
-        write_beside(aside, record, **beside)
-
-
 def write_beside(
     aside: Path,
     record: ReleaseRecord,
@@ -278,7 +256,7 @@ def write_beside(
 
 
 def read_run(root: Path) -> dict[str, Any]:
-    """What `save_release` wrote of a run."""
+    """What `pyhybrid.Release.save` wrote of a run."""
     run = read_json(root / "confidential" / "run.json")
     if run.get("format") != _VERSION:
         raise InvalidInput(

@@ -17,19 +17,23 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import html_rows
 from pyhybrid.core.randomness import new_identifier
 from pyhybrid.fitting.replicates import in_one_dtype, joined
+from pyhybrid.privacy.conversions import STRICT
 from pyhybrid.releases.column_decisions import Decisions, check_decided, decided_tables
 from pyhybrid.releases.folder import (
     FORMATS,
     escaped,
+    published,
     read_records,
     read_run,
     read_tables,
-    save_release,
+    with_drawn_levels,
+    write_beside,
+    write_tables,
 )
 from pyhybrid.releases.ledger import Ledger, LedgerEntry
 from pyhybrid.releases.record import Origin, ReleaseRecord
 from pyhybrid.releases.statement import privacy_statement
-from pyhybrid.running.files import whole_only
+from pyhybrid.running.files import folder_aside, whole_only
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,17 +215,18 @@ class Release(ReleaseRecord):
         pages = report_pages(decided, ledger is not None) if report else {}
         # Before the folder: nothing is written past the budget, and no data are without an entry.
         entry = None if ledger is None else ledger.add(decided)
-        save_release(
-            folder,
-            decided,
-            [*map(escaped, decided.synthetic)] if excel_safe else decided.synthetic,
-            overwrite=overwrite,
-            file_format=file_format,
-            parts=decided.parts,
-            statement=decided.statement,
-            notes=decided.notes(entry),
-            attachments=pages,
-        )
+        notes, statement, names = decided.notes(entry), decided.statement, decided.synthesized
+        tables = [*map(escaped, decided.synthetic)] if excel_safe else decided.synthetic
+        with folder_aside(folder, overwrite=overwrite, private=False) as aside:
+            if decided.charge.kind != STRICT:  # whose levels are declared
+                tables = with_drawn_levels(tables, names)
+            bare = [published(table, names) for table in tables]
+            (aside / "public").mkdir(mode=0o755)
+            write_tables(aside / "public", bare, file_format, names)
+            write_beside(
+                aside, decided, statement=statement, notes=notes, attachments=pages,
+                parts=decided.parts,
+            )  # fmt: skip
 
     def notes(self, entry: LedgerEntry | None) -> dict[str, Any]:
         """What the record of the run says of the release and its `entry` in a ledger."""

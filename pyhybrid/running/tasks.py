@@ -122,14 +122,14 @@ def _readable(error: Exception) -> Exception:
 def _begin_worker() -> None:
     """Leave interrupts to the parent, and end with it: a parent that is killed tells nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-
-
-def _end_with_the_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -51,9 +51,6 @@ class IbisTable(Source):
                 if (column := _as_read(table[name], dtype)) is not None}  # fmt: skip
         self._table = table.mutate(**read) if read else table
 
-    def __repr__(self) -> str:
-        return f"<IbisTable of {len(self.columns)} columns>"
-
     def close(self) -> None:
         """Close the connection."""
         self._table.get_backend().disconnect()

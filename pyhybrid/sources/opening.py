@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, SourceFailed
 from pyhybrid.sources.cluster import DaskFrame, SparkFrame
@@ -34,10 +35,6 @@ def open_source(table: Any) -> Source:
         or ``env:NAME::TABLE``: the environment variable NAME has the connection string, as ibis
         takes it (``postgres://user:password@host/database``), so that no password is in a file, a
         message or a list of processes.
-
-    Returns
-    -------
-    Source
 
     Raises
     ------
@@ -178,7 +175,7 @@ def _of_relation(relation: Any) -> Any:
     """A DuckDB relation of the default connection, as an ibis table."""
     import duckdb
 
-    name = "pyhybrid_relation"
+    name = f"pyhybrid_{uuid4().hex}"  # of its own: a view of another relation is never read
     try:
         relation.create_view(name, replace=True)
         return _ibis().duckdb.from_connection(duckdb.default_connection()).table(name)

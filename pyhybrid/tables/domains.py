@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
@@ -136,11 +135,6 @@ def domains_of(
             "upper= in its type, or a reference that has it"
         )
     return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
-
-
-def default_delta(n: int) -> float:
-    """Delta of a whole table of n records by one command: 1e-6, below 1 / 10 n in any case."""
-    return float(10.0 ** -max(6, 1 + math.ceil(math.log10(max(n, 1)))))
 
 
 def pairs_are_small(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> bool:

@@ -89,10 +89,6 @@ def release_in_parts(
     progress : callable, optional
         Called with what is done, parts done and parts in all.
 
-    Returns
-    -------
-    PrivacyCharge
-
     Raises
     ------
     InvalidInput

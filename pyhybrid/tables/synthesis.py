@@ -29,7 +29,7 @@ from pyhybrid.mechanisms import NoisyMarginals
 from pyhybrid.mechanisms.marginals.measure import DRIFT
 from pyhybrid.models.columns.form import Kind, read_in_forms
 from pyhybrid.models.columns.kinds import Counts, Dates, Leveled, Real, kind_from_dict, kind_of
-from pyhybrid.models.columns.types_files import CONFIRMED, unconfirmed
+from pyhybrid.models.columns.types_files import CONFIRMED, DRAFTED
 from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.release import Release
@@ -108,10 +108,6 @@ def synthesize_table(
     progress : callable, optional
         See `pyhybrid.fitting.session.open_session`.
 
-    Returns
-    -------
-    Release
-
     Raises
     ------
     InvalidInput
@@ -159,7 +155,8 @@ def synthesize_table(
     check_count(n_synthetic, "n_synthetic")
     release = mechanism.release(in_levels[[*df]], n_synthetic=n_synthetic, progress=progress)
     if reference is not None and release.origin is not None:  # for the owner's report alone
-        drifted = _drifted(records, reference, kinds)
+        pairs = {n: (records[n].dropna(), reference[n].dropna()) for n in kinds if n in reference}
+        drifted = [name for name, (now, then) in pairs.items() if _is_off(now, then)]
         release = replace(release, origin=replace(release.origin, drifted=drifted))
     if declared_after:
         release = _after(release, declared_after, of_relations, read)
@@ -331,14 +328,9 @@ def kinds_of(types: Mapping[str, Any]) -> dict[str, Kind]:
     return kinds
 
 
-def _drifted(df: pd.DataFrame, reference: pd.DataFrame, kinds: Mapping[str, Kind]) -> list[str]:
-    """Columns whose mean, or whose share of a level, is more than a tenth and 4 standard errors
-    off in a reference. Confidential."""
-    shared = [name for name in kinds if name in reference]
-    return [name for name in shared if _is_off(df[name].dropna(), reference[name].dropna())]
-
-
 def _is_off(now: pd.Series, then: pd.Series) -> bool:
+    """Whether a mean, or a share of a level, is more than a tenth and 4 standard errors off in a
+    reference. Confidential."""
     if not (is_number(now) and is_number(then)):
         levels = now.astype(str).value_counts().index[:MOST_LEVELS]
         shares = [(now.astype(str).eq(v), then.astype(str).eq(v)) for v in levels]
@@ -352,7 +344,12 @@ def types_stated(types: Mapping[str, Any], types_are_public: bool) -> bool:
     """Whether the owner states that types are public; a draft is refused without that."""
     if check_flag(types_are_public, "types_are_public"):
         return True
-    drafted = unconfirmed(types)
+    drafted = [
+        name
+        for name, given in types.items()
+        if isinstance(given, Mapping)
+        and given.get(CONFIRMED, not str(given.get("note", "")).startswith(DRAFTED)) is not True
+    ]
     if drafted:
         raise InvalidInput(
             "types must be confirmed by the owner of the data: those of "

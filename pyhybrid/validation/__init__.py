@@ -84,10 +84,6 @@ def validate(
     progress : callable, optional
         Called with (label, done, total).
 
-    Returns
-    -------
-    Validation
-
     Raises
     ------
     EngineUnavailable

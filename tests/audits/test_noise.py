@@ -171,8 +171,8 @@ def _answer_tables(answer: int, epsilon: float, runs: int) -> Array:
     """The noisy table of one record's answer, as of counts."""
     domain = {"y": ph.mechanisms.ColumnDomain(levels=(0, 1))}
     mechanism, df = ph.NoisyMarginals(domain=domain, epsilon=epsilon), pd.DataFrame({"y": [answer]})
-    measuring, data = mechanism._counted(df)
-    tables = [measuring.all_tables(data).answers[-1].tables()[0].ravel() for _ in range(runs)]
+    measuring = mechanism._counted(df)
+    tables = [measuring.all_tables().answers[-1].tables()[0].ravel() for _ in range(runs)]
     return np.array([min(cells[0], 1 - cells[1]) for cells in tables])
 
 

@@ -78,7 +78,14 @@ NAMED = [*POISSON, "unweighted"]
         ([*POISSON, "unweighted:scale=1"], "takes no scale"),
         (["--n-synthetic", "0"], "--n-synthetic"), (["--no-such-option"], "--no-such-option"),
         ([*NAMED, "--fit", "seed=-3"], "seed must be"),
-        (["--types", "t.json"], "leave out --types"), (["--fit", "chains=2"], "leave out --fit"),
+        (["--types", "t.json"], "leave out --types"),
+        (["--fit", "chains=2", *POISSON[:2]], "leave out --fit"),
+        (["--reference", "data.csv", *POISSON[:2]], "--holds-no-released-record"),
+        ([*POISSON, "clipped-scores:wieghts=w"], "takes no wieghts"),
+        (["--model", "poison"], "did you mean 'poisson'?"),
+        (["--model", "poisson:priors=normal"], "did you mean 'prior'?"),
+        (["--mechanism", "lipshitz"], "did you mean 'lipschitz'?"),
+        (["--fit", "chain=2"], "did you mean 'chains'?"),
     )),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -145,17 +152,6 @@ def test_doctor_fails_when_nothing_can_fit(run: Run, monkeypatch: pytest.MonkeyP
     assert code == 1
     assert "mend it so" in out
     assert "crashed" in out
-
-
-def test_numbers_and_missing_values_are_typed(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("a,b,c,d\n1,NA,x,\n2,1.5,NA,\n3,,y,7\n")
-    table = read_file(path)
-    assert table.frame["a"].tolist() == [1, 2, 3]
-    assert table.frame[["b", "c"]].isna().to_numpy().tolist() == [[1, 0], [0, 1], [1, 0]]
-    assert table.text["c"].tolist() == ["x", "NA", "y"]
-    path.write_text("a\n1\n\n2\n")  # seen: their number told of the record with the empty cell
-    assert read_file(path).frame["a"].isna().tolist() == [False, True, False]
 
 
 def test_row_labels_of_a_file_are_columns_if_they_have_a_name(tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ def test_without_a_model_the_options_are_shown_and_work(ask):
     assert "at epsilon 1 intervals will be" in err, "known before anything is spent"
     assert not Path("o").exists()
     assert "voted seems to hold two levels" in out
+    code, _, err = ask("voted ~ age + sex", *again(out), "--drop", "age")
+    assert (code, Path("o").exists()) == (2, False)
+    assert "'age' must be published as it is" in err.splitlines()[-1]
     code, out, err = ask("voted ~ age + sex", *again(out))
     assert code == 0, err
     assert "at epsilon 1 intervals will be" in err
@@ -116,19 +119,6 @@ def test_several_formulas_share_epsilon_and_read_synthetic_columns(ask):
     assert release.charge.kind == "strict"
     assert 1.99 < release.charge.epsilon <= 2.000001
     assert release.synthesized == ("voted", "visits")
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (("--fit", "chains=2"), "leave out --fit"),
-    (("--drop", "age"), "'age' must be published as it is"),
-    (("--reference", "survey.csv"), "--holds-no-released-record"),
-    (("--mechanism", "clipped-scores:wieghts=w"), "takes no wieghts"),
-])  # fmt: skip
-def test_what_it_does_not_take_is_one_line(ask, words, said):
-    code, _, err = ask("visits ~ age", "--model", "poisson", *words)
-    assert code == 2
-    assert said in err.splitlines()[-1]
-    assert not Path("o").exists()
 
 
 def test_a_ledger_without_a_delta_is_refused_before_any_noise_is_drawn(run, survey):

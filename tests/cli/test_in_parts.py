@@ -1,7 +1,5 @@
 """`synthesize` of a table that stays where it is, as it is typed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

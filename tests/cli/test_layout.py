@@ -5,7 +5,6 @@ import shlex
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -47,19 +46,6 @@ def test_usage_errors_show_a_right_call(
     error = refused(*arguments)
     assert said in error
     assert f"a right call: pyhybrid {arguments[0]} {help_texts(arguments[0])['example']}" in error
-
-
-@pytest.mark.parametrize(("arguments", "meant"), [
-    (("--model", "poison"), "did you mean 'poisson'?"),
-    (("--model", "poisson:priors=normal"), "did you mean 'prior'?"),
-    (("--mechanism", "lipshitz"), "did you mean 'lipschitz'?"),
-    (("--fit", "chain=2"), "did you mean 'chains'?"),
-])  # fmt: skip
-def test_slips_in_names_are_told_what_was_meant(
-    refused: Callable[..., str], tmp_path: Path, arguments: tuple[str, ...], meant: str
-) -> None:
-    pd.DataFrame({"visits": [1, 2, 3, 4] * 5}).to_csv(tmp_path / "data.csv", index=False)
-    assert meant in refused("synthesize", "data.csv", "--formula=visits ~ 1", *arguments, "--out=o")
 
 
 def test_numbers_in_the_name_of_a_step_are_left_out() -> None:

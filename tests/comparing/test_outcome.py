@@ -9,9 +9,9 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.studies.comparing.comparison import compare, shown_levels
-from tests.fuzzing.engine import RANDOM_DRAWS
+from tests.normal_draws import FEW_DRAWS
 
-OPTIONS: dict[str, Any] = {**RANDOM_DRAWS, "seed": 3}
+OPTIONS: dict[str, Any] = {**FEW_DRAWS, "seed": 3}
 N = 90
 TABLE = pd.DataFrame({
     "way": ["walk", "bus", "bus"] * 30, "voted": [True, False, False] * 30,

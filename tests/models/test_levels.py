@@ -13,8 +13,8 @@ from pyhybrid.core.checks import FloatArray
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines.embedded import ProgramAtPoints
 from pyhybrid.releases.statement import assumptions
-from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import AtPoints, draws_of
+from tests.normal_draws import FEW_DRAWS
 from tests.refusals import refuses
 
 N = 300
@@ -142,12 +142,12 @@ def test_a_strict_charge_needs_declared_levels(name: str, dtype: str) -> None:
     for levels, kind in ((None, "asymptotic local"), (tuple(case.names), "strict")):
         model = case.model("y ~ x", levels=levels)
         mechanism = ph.Censored(model, epsilon=2.0, inner=ph.Unweighted(model), check_modes=False)
-        charge = mechanism.release(table, n_synthetic=1, **RANDOM_DRAWS).charge
+        charge = mechanism.release(table, n_synthetic=1, **FEW_DRAWS).charge
         assert charge.kind == kind
         assert any("levels of y" in each for each in assumptions(charge)) == (levels is None)
     with pytest.raises(InvalidInput, match="coded record by record: levels of y; levels= declares"):
         ph.calibrate(
-            case.model("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS
+            case.model("y ~ x"), table, epsilon=1.0, holds_no_released_record=True, **FEW_DRAWS
         )
 
 
@@ -316,7 +316,7 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
     groups = np.resize(["a", "b"], N)
     made = ph.calibrate(
         model, _table(pd.Categorical(YES, ["no", "yes"])).assign(g=pd.Categorical(groups)),
-        epsilon=1.0, holds_no_released_record=True, **RANDOM_DRAWS,
+        epsilon=1.0, holds_no_released_record=True, **FEW_DRAWS,
     )  # fmt: skip
     other = _table(pd.Categorical(YES, ["yes", "no"])).assign(g=pd.Categorical(groups))
     made.check_fits(model.bind(other))
@@ -327,7 +327,7 @@ def test_a_calibration_is_for_one_order_of_the_categories() -> None:
         (other.assign(g=["z", *groups[1:]]), "found 3, others"),
     ):
         with pytest.raises(InvalidInput, match=f"column 'g' must have the levels of .*{said}"):
-            mechanism.release(own, n_synthetic=1, **RANDOM_DRAWS)
+            mechanism.release(own, n_synthetic=1, **FEW_DRAWS)
 
 
 def test_log_density_where_probabilities_round_to_0_and_1() -> None:

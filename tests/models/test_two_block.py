@@ -10,8 +10,8 @@ import pytest
 from scipy import special, stats
 
 import pyhybrid as ph
-from tests.fuzzing.engine import RANDOM_DRAWS
 from tests.models.targets import draws_of, log_lik_of
+from tests.normal_draws import FEW_DRAWS
 from tests.refusals import refuses
 
 N = 300
@@ -135,7 +135,7 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
 
 
 def test_one_charge_covers_all_blocks_and_says_so() -> None:
-    release = ph.LipschitzWeighted(BOTH).release(_table(), seed=2, **RANDOM_DRAWS)
+    release = ph.LipschitzWeighted(BOTH).release(_table(), seed=2, **FEW_DRAWS)
     assert release.charge.kind == "asymptotic local"
     assert "Whether a value of y is missing or 0 was modeled, too" in release.statement
     assert release.synthetic[0]["y"].isna().any()
@@ -192,9 +192,9 @@ def test_blocks_without_a_record_have_their_prior() -> None:
     (lambda: BOTH.bind(pd.DataFrame({"z": Y, "x": X})), "must be a column of the data"),
     (lambda: BOTH.bind([1, 2]), "must be a pandas DataFrame"),
     (lambda: ph.Censored(BOTH, epsilon=2, inner=ph.Unweighted(BOTH), center=None).release(
-        _table(), **RANDOM_DRAWS), "without zeros=, codes= and missing="),
+        _table(), **FEW_DRAWS), "without zeros=, codes= and missing="),
     (lambda: ph.calibrate(BOTH, _table(), epsilon=2, holds_no_released_record=True,
-                          **RANDOM_DRAWS), "without zeros=, codes= and missing="),
+                          **FEW_DRAWS), "without zeros=, codes= and missing="),
 ])  # fmt: skip
 def test_what_cannot_be_is_named(make: Any, says: str) -> None:
     refuses(says, make)

@@ -139,8 +139,8 @@ def test_bad_settings_are_named(make: Any, message: str) -> None:
 
 @pytest.mark.samples
 def test_weights_must_fit_the_data(session: FitSession) -> None:
-    with pytest.raises(InvalidInput, match="must have 300 elements: found 2"):
-        ph.GivenWeights(MODEL, alpha=[0.5, 1]).weights(session)
+    short = ph.GivenWeights(MODEL, alpha=[0.5, 1])
+    refuses("must have 300 elements: found 2", short.weights, session)
     refuses("must not all be 0", ph.GivenWeights(MODEL, alpha=np.zeros(300)).fit, session)
     refuses("must not all be 0", ph.LipschitzWeighted(MODEL, scale=0, shift=-1).fit, session)
     with pytest.raises(InvalidInput, match="pattern column 'age' must be in the data"):

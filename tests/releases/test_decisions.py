@@ -119,20 +119,13 @@ def test_on_the_command_line_before_anything_is_fitted(
     }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def sequence() -> ph.Release:
+def test_sequences_are_looked_at_too_and_their_steps_are_not_saved(tmp_path: Path) -> None:
     table = _table()
     table["z"] = np.random.default_rng(4).poisson(4, N)
     table["twice"] = 2 * table["z"]
     steps = [ph.Unweighted(ph.Poisson(f"{c} ~ 1")) for c in ("y", "z")]
-    return ph.SequentialSynthesis(steps).release(table, **FAST)
-
-
-def test_sequences_are_looked_at_too(sequence: ph.Release) -> None:
+    sequence = ph.SequentialSynthesis(steps).release(table, **FAST)
     assert set(sequence.exposed) == {"surname", "person_id", "source", "twice"}
-
-
-def test_a_step_of_a_sequence_is_not_saved(sequence: ph.Release, tmp_path: Path) -> None:
     ledger = local_ledger(tmp_path / "l", sequence.charge.epsilon - 0.01)
     kept = {"ledger": ledger, "report": False, "keep": [*sequence.exposed]}
     fails(BudgetExceeded, "", sequence.save, tmp_path / "out", **kept)

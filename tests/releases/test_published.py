@@ -33,17 +33,13 @@ def test_levels_that_no_record_has_are_not_published(form: str, tmp_path: Path) 
     table = release.synthetic[0]
     for name in table:
         assert SECRET in table[name].cat.categories, "the attack: levels travel with the rows"
-    _save(release, tmp_path / "out", form)
+    release.save(tmp_path / "out", file_format=form, keep="surname")
     public = list((tmp_path / "out" / "public").iterdir())
     assert all(SECRET.encode() not in path.read_bytes() for path in public)
     schema = json.loads((tmp_path / "out/public/schema.json").read_text())
     assert len(schema["columns"][1]["levels"]) == 50
     loaded = ph.Release.load(tmp_path / "out").synthetic[0]
     assert loaded["surname"].astype(str).tolist() == table["surname"].astype(str).tolist()
-
-
-def _save(release: ph.Release, out: Path, form: str) -> None:
-    release.save(out, file_format=form, keep="surname")
 
 
 def _bytes(table: pd.DataFrame, tmp_path: Path) -> bytes:
@@ -60,9 +56,7 @@ def _indexed(kind: str) -> pd.DataFrame:
     if kind == "dictionary":
         words = pa.array(["x", "z"] * 25).dictionary_encode()
         held = pa.DictionaryArray.from_arrays(words.indices, pa.array(["x", "z", SECRET]))
-        return table[["y"]].assign(word=pd.Series(held, dtype=pd.ArrowDtype(held.type)).to_numpy(
-            dtype=object)).assign(word=pd.Series(pd.arrays.ArrowExtensionArray(held),
-                                                 index=table.index))  # fmt: skip
+        return table[["y"]].assign(word=pd.arrays.ArrowExtensionArray(held))
     table = table[["y"]].copy()
     table.attrs = {"note": SECRET}
     table.columns.name = SECRET

@@ -23,23 +23,16 @@ MODEL = ph.NegativeBinomial("visits ~ region")
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    rng = np.random.default_rng(21)
-    n = 60
-    return pd.DataFrame(
-        {
-            "id": [f"{i % 5:04d}" for i in range(n)],
-            "visits": pd.array(rng.negative_binomial(2, 0.3, n), dtype="Int32"),
-            "age": rng.integers(18, 90, n).astype("int16"),
-            "region": pd.Categorical(
-                rng.choice(["a", "b"], n), categories=["b", "a"], ordered=False
-            ),
-            "paid": rng.choice([1.25, np.nan], n),
-            "member": rng.choice([True, False], n),
-            "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D"),
-            "note": rng.choice(["", "a,b", 'say "hi"', "é"], n),
-        },
-        index=pd.Index(rng.permutation(n) + 1000),
-    )
+    rng, n = np.random.default_rng(21), 60
+    return pd.DataFrame({
+        "id": [f"{i % 5:04d}" for i in range(n)],
+        "visits": pd.array(rng.negative_binomial(2, 0.3, n), dtype="Int32"),
+        "age": rng.integers(18, 90, n).astype("int16"),
+        "region": pd.Categorical(rng.choice(["a", "b"], n), categories=["b", "a"]),
+        "paid": rng.choice([1.25, np.nan], n), "member": rng.choice([True, False], n),
+        "seen": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 99, n), unit="D"),
+        "note": rng.choice(["", "a,b", 'say "hi"', "é"], n),
+    }, index=pd.Index(rng.permutation(n) + 1000))  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -79,13 +72,24 @@ def test_saved_releases_load_as_they_were(
     np.testing.assert_array_equal(loaded.confidential.alpha, release.confidential.alpha)
     np.testing.assert_array_equal(loaded.confidential.lipschitz, release.confidential.lipschitz)
     assert loaded.confidential.entropy == 987654321
+    refuses("loaded has no data", ph.reports.plot_release, loaded)
+    assert loaded.fit is None
 
 
-def test_representations_show_no_secret(release: ph.Release) -> None:
-    text = repr(release) + repr(release.confidential) + repr(release.fit) + repr(release.provenance)
-    assert "987654321" not in text
-    assert str(release.provenance.seed) not in text
-    assert f"{release.confidential.lipschitz_bound:.5f}" not in text
+def test_representations_show_the_cost_and_no_secret(release: ph.Release) -> None:
+    kept, in_notebook = release.confidential, release._repr_html_() + release.charge._repr_html_()
+    assert in_notebook.count(release.charge.cost) >= 2
+    text = in_notebook + "".join(map(repr, (release, kept, release.fit, release.provenance)))
+    for secret in (987654321, release.provenance.seed):
+        assert str(secret) not in text
+    for secret in (kept.lipschitz_bound, release.charge.bound, kept.loss.loss_range):
+        assert f"{secret:.5f}"[:-1] not in text
+
+
+def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
+    legend = ph.reports.plot_release(release, "visits").legends[0]
+    assert "data" in [text.get_text() for text in legend.get_texts()]
+    refuses("column must be a synthesized one, visits", ph.reports.plot_release, release, "other")
 
 
 def test_a_full_folder_is_refused_and_overwritten_on_demand(
@@ -99,11 +103,12 @@ def test_a_full_folder_is_refused_and_overwritten_on_demand(
     release.save(out, overwrite=True, report=False)
     assert not (out / "stale").exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
-    refuses("it is a file", release.save, out / "public" / "charge.json", report=False)
+    for how in ({}, {"overwrite": True}):
+        refuses("it is a file", release.save, out / "public/charge.json", report=False, **how)
 
 
 @pytest.mark.parametrize(
-    "stage", [(storage, "_write_confidential"), (storage, "write_tables"), (files, "_swap")]
+    "stage", [(storage, "_write_confidential"), (storage, "write_table"), (files, "_swap")]
 )
 def test_a_disk_error_leaves_the_older_release(
     release: ph.Release, stage: tuple[Any, str], tmp_path: Path, monkeypatch: Any

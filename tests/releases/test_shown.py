@@ -3,53 +3,17 @@
 import inspect
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.core import html
-from tests.refusals import refuses
-
-
-@pytest.fixture(scope="module")
-def release() -> ph.Release:
-    data = pd.DataFrame({"visits": np.random.default_rng(1).poisson(3, 200)})
-    settings = ph.engines.SamplerSettings(warmup=300, draws=300)
-    return ph.LipschitzWeighted(ph.Poisson("visits ~ 1")).release(
-        data, n_synthetic=2, seed=918_273_645, engine="embedded", settings=settings,
-        on_not_converged="warn", refits=2,
-    )  # fmt: skip
-
-
-def test_release_and_charge_show_the_cost_and_no_secret(release: ph.Release) -> None:
-    for shown in (release._repr_html_(), release.charge._repr_html_()):
-        assert release.charge.cost in shown
-        for secret in (release.charge.bound, release.confidential.loss.loss_range, 918_273_645):
-            assert str(secret) not in shown
-            assert f"{secret:.4g}" not in shown
 
 
 def test_text_is_escaped() -> None:
     assert "<b>" not in html.html_rows("<b>", {"<b>": "<b>"})
-
-
-def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
-    legend = ph.reports.plot_release(release, "visits").legends[0]
-    labels = [text.get_text() for text in legend.get_texts()]
-    assert "data" in labels
-    refuses("column must be a synthesized one, visits", ph.reports.plot_release, release, "other")
-
-
-def test_a_loaded_release_has_neither_data_nor_draws(release: ph.Release, tmp_path: Path) -> None:
-    release.save(tmp_path / "out", report=False)
-    loaded = ph.Release.load(tmp_path / "out")
-    refuses("loaded has no data", ph.reports.plot_release, loaded)
-    assert loaded.fit is None
 
 
 @pytest.mark.parametrize("kernel", [object(), None])

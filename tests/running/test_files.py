@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pyhybrid
-from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import SaveFailed
 from pyhybrid.running import files
 from pyhybrid.running.files import file_aside, folder_aside, lock, write_files
 from tests.refusals import fails, no_space, refuses
@@ -55,8 +55,8 @@ def test_several_files_are_all_written_or_none(tmp_path: Path, monkeypatch: Any)
     assert {path.name for path in tmp_path.iterdir()} == {"two"}
     write_files({one: "1", two: b"2"}, private=True)
     assert (one.read_text(), two.read_text(), mode(two)) == ("1", "2", 0o600)
-    with pytest.raises(InvalidInput, match=r"report .* must be a file: it is a folder"):
-        files.check_new_file(tmp_path, overwrite=True, what="report")
+    said = "report .* must be a file: it is a folder"
+    refuses(said, files.check_new_file, tmp_path, overwrite=True, what="report")
     monkeypatch.setattr(os, "fsync", no_space)
     fails(SaveFailed, "No space left", write_files, {one: "3", two: "4"}, private=True)
     assert (one.read_text(), two.read_text()) == ("1", "2")

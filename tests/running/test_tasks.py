@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,20 +18,14 @@ from tests.refusals import fails
 TASKS = [2, 3, -1, 4, 5]
 
 
-def _square_or_fail(x: int) -> int:
+def _square_or_fail(x: int, error: type[BaseException] = SamplingError) -> int:
     if x < 0:
-        raise SamplingError("negative")
+        raise error("negative")
     return x * x
 
 
 def _die(_: int) -> int:
     os._exit(1)
-
-
-def _interrupted(x: int) -> int:
-    if x < 0:
-        raise KeyboardInterrupt
-    return x * x
 
 
 def _by_task(ended: list[Done[int, int]]) -> dict[int, int | str]:
@@ -55,8 +50,7 @@ def test_threads_keep_the_order_and_hold_few_tasks() -> None:
     for number, result in enumerate(results):
         assert result == number**2
         assert len(taken) <= number + 1 + 4
-    with pytest.raises(SamplingError, match="negative"):
-        list(in_threads(_square_or_fail, TASKS))
+    fails(SamplingError, "negative", list, in_threads(_square_or_fail, TASKS))
 
 
 def test_what_cannot_travel_to_a_worker_is_named() -> None:
@@ -88,8 +82,8 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_is_no_failure_of_a_task() -> None:
-    ended = []
-    fails(KeyboardInterrupt, "", ended.extend, run_tasks(_interrupted, [1, -1, 2]))
+    interrupted = partial(_square_or_fail, error=KeyboardInterrupt)
+    fails(KeyboardInterrupt, "", list, run_tasks(interrupted, [1, -1, 2]))
 
 
 def _threads() -> list[int]:

@@ -15,12 +15,11 @@ from pyhybrid.releases.folder import published, table_schema
 from pyhybrid.releases.statement import assumptions
 from tests.conftest import command
 from tests.fits import fit_options
-from tests.fuzzing.engine import RandomDraws
 
 N = 60
 X = np.linspace(0, 1, N)
 WHOLE = np.arange(N) % 9 + 1
-OPTIONS = fit_options(chains=4, warmup=20, draws=400, engine=RandomDraws())
+OPTIONS = fit_options(chains=4, warmup=20, draws=400)
 BINS = tuple(range(11))
 TYPES: dict[str, Any] = {"y": ph.Counts(lower=0, upper=20, typical=5, spread=3, missing=True)}
 

@@ -4,12 +4,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import pyhybrid as ph
 from pyhybrid.core.randomness import Streams, streams
-from tests.security.test_leaks import MODEL, SEED, SETTINGS, mechanisms, people
+from tests.security.test_leaks import MODEL, SETTINGS, mechanisms, people
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*did not converge", "ignore:re-weighting found no weights"
@@ -57,16 +56,6 @@ def test_the_check_sees_a_stream_that_is_used_twice(asked: list[Any]) -> None:
     source = streams(1)
     assert source.generator("a").random() == source.generator("a").random()
     assert len(set(asked)) < len(asked)
-
-
-def test_parts_of_the_work_share_no_stream(asked: list[Any]) -> None:
-    """Children of unlike names, and of their children, have roots of their own."""
-    whole = streams(SEED)
-    parts = [whole, whole.child("step 1"), whole.child("step 2"), whole.child("step 1").child("a")]
-    assert len({part.entropy for part in parts}) == len(parts)
-    draws = np.array([part.generator("x").normal(size=4000) for part in parts])
-    off_diagonal = np.corrcoef(draws)[np.triu_indices(len(parts), 1)]
-    assert np.abs(off_diagonal).max() < 5 / np.sqrt(4000)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

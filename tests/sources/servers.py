@@ -1,7 +1,5 @@
 """A PostgreSQL server on a private socket, for the tests, where the distribution has one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A worker of a cluster that is killed in the middle of a pass: the same sums, or no release."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

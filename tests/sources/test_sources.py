@@ -1,11 +1,10 @@
 """Counts of a table that stays where it is equal those of a data frame, to the last record."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +16,7 @@ from pyhybrid.sources.ibis_table import IbisTable, thresholds
 from pyhybrid.sources.opening import is_source, open_source
 from pyhybrid.sources.source import Request, counts_of
 from pyhybrid.tables.domains import domain_of
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 from tests.sources.servers import has_postgres, postgres
 
 pytestmark = pytest.mark.filterwarnings("ignore:::(dask|distributed|ibis|duckdb|pyspark)")
@@ -67,8 +66,6 @@ def table() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def stored(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The table as a DuckDB file, a folder of Parquet files and one of CSV files."""
-    import duckdb
-
     root = tmp_path_factory.mktemp("stored")
     with duckdb.connect(str(root / "survey.duckdb")) as connection:
         connection.register("records", table)
@@ -123,8 +120,6 @@ def test_counts_of_types_of_a_database_equal_those_of_numbers_or_texts(
     tmp_path: Path, written: str, domain: ColumnDomain
 ) -> None:
     """Seen: 9007199254740993 and ...995 were one level; texts of numbers lay in no domain."""
-    import duckdb
-
     with duckdb.connect(str(tmp_path / "d.duckdb")) as connection:
         connection.execute(f"create table t as select {written} as c from range(-15, 78)")
         rows = connection.sql("select c::varchar as c from t").fetchall()
@@ -134,6 +129,21 @@ def test_counts_of_types_of_a_database_equal_those_of_numbers_or_texts(
     asked = [(domain.cells("c"),)]
     for source.grouped in (False, True):
         assert_equal(source.counts(asked), counts_of(asked, pd.DataFrame({"c": held})).parts)
+
+
+def test_counts_of_duckdb_relations_equal_those_of_the_data_frame(
+    table: pd.DataFrame, stored: Path
+) -> None:
+    """Each its own, also after another was opened: seen, both sources read the later one."""
+    rows, default = f"from '{stored}/parquet/*.parquet'", duckdb.connect(":default:")
+    asked = [f"persons > {least}" for least in (1, 2)]
+    sources = [open_source(default.sql(f"{rows} where {some}")) for some in asked]
+    for source, some in zip(sources, asked, strict=True):
+        part = table.query(some)
+        assert source.count() == len(part)
+        assert_equal(source.counts(requests()), counts_of(requests(), part).parts)
+    with duckdb.connect() as other:
+        fails(SourceFailed, "of DuckDB's default connection", open_source, other.sql(rows))
 
 
 @pytest.mark.long
@@ -271,5 +281,4 @@ def test_a_table_that_is_gone_is_said_in_one_line(stored: Path, tmp_path: Path) 
     (tmp_path / "a.parquet").write_bytes((stored / "parquet" / "0.parquet").read_bytes())
     source = open_source(str(tmp_path))
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises(SourceFailed, match="could not be read"):
-        source.count()
+    fails(SourceFailed, "could not be read", source.count)

@@ -1,7 +1,5 @@
 """Releases of tables that stay where they are: stored before the first row, and resumed."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,6 @@ from pyhybrid.mechanisms import clipped_scores
 from pyhybrid.mechanisms.scored_records import bind_source
 from pyhybrid.releases.ledger import Ledger
 from pyhybrid.releases.release import Release
-from pyhybrid.sources import source as source_module
 from pyhybrid.sources.ibis_table import IbisTable
 from tests.refusals import fails, no_space, refuses
 from tests.tables.conftest import in_files
@@ -60,14 +57,16 @@ def stored(table: pd.DataFrame, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("batch", [7, 977])
 def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
-    name: str, batch: int, table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, batch: int, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bins and clipped scores, in batches of any size, with levels that a sample does not have."""
+    """Bins and clipped scores, in batches of any size that are scored at once, with levels that a
+    sample does not have."""
     part = table if batch > 7 else table.iloc[: 40 * batch]
-    mechanism, model = ph.ClippedScores(MODELS[name], delta=1e-6), MODELS[name]
+    mechanism = ph.ClippedScores(MODELS[name], delta=1e-6)
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)
-    source = _InBatches(part, batch)
-    bound, of_frame = bind_source(model, source), mechanism.bind(part)
+    source = ph.open_source(in_files(part, tmp_path, 4))
+    monkeypatch.setattr(source, "sample", lambda columns, n=100: part[[*columns]][:100])
+    bound, of_frame = bind_source(MODELS[name], source), mechanism.bind(part)
     assert bound.sample.public.names == of_frame.public.names
     rng = np.random.default_rng(5)
     theta = rng.normal(0, 0.2, bound.sample.public.d)
@@ -83,47 +82,21 @@ def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     assert len(bound.checksums) == 1
 
 
-def test_batches_that_are_scored_at_once_give_the_same_sums(
-    table: pd.DataFrame, stored: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_error_of_a_batch_is_the_callers_with_few_batches_read_after_it(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By threads, in small batches: the sums are those of the data frame, and the error of a batch
-    is the caller's, with few batches read after it."""
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", 311)
-    model, mechanism, source = MODELS["zeros"], _mechanism("zeros"), ph.open_source(stored)
-    bound, of_frame = bind_source(model, source), mechanism.bind(table)
-    theta = np.random.default_rng(6).normal(0, 0.2, bound.sample.public.d)
-    design = mechanism._design(of_frame, theta, 0.3, streams(2))
-    np.testing.assert_array_equal(bound.score_sum(theta, design), of_frame.score_sum(theta, design))
     sizes: list[int] = []
 
-    def fails(batch: pd.DataFrame) -> int:
+    def failing(batch: pd.DataFrame) -> int:
         sizes.append(len(batch))
         if len(sizes) >= 5:
             raise ValueError("a batch")
         return len(batch)
 
-    with pytest.raises(ValueError, match="a batch"):
-        source.sums(fails, ["visits"])
+    fails(ValueError, "a batch", ph.open_source(stored).sums, failing, ["visits"])
     assert max(sizes) <= 311
     assert 5 <= len(sizes) <= 5 + 4
-
-
-class _InBatches(source_module.Source):
-    """A data frame, in batches."""
-
-    def __init__(self, table: pd.DataFrame, batch: int) -> None:
-        self.table, self.batch, self.columns = table, batch, tuple(table.columns)
-
-    def batches(self, columns):
-        for first in range(0, len(self.table), self.batch):
-            yield self.table[[*columns]].iloc[first : first + self.batch].reset_index(drop=True)
-
-    def sums(self, of_batch, columns):
-        answers = [of_batch(batch) for batch in self.batches(columns)]
-        return sum(answers[1:], start=answers[0])
-
-    def sample(self, columns, n=100):
-        return self.table[[*columns]].iloc[:100].reset_index(drop=True)
 
 
 def _mechanism(name: str = "counts") -> ph.ClippedScores:
@@ -220,21 +193,17 @@ def test_a_folder_of_parts_that_another_could_have_made_is_refused(
 
 
 def test_a_table_that_changes_between_passes_is_not_released(
-    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: pd.DataFrame, stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One outcome more or less, or another one: by number and by checksum."""
-    for change in (
-        lambda t: t.iloc[1:],
-        lambda t: t.assign(visits=t["visits"].mask(t.index == 3, 9)),
-    ):
-        source, passes = _InBatches(table, 1_000), []
-        sums = source.sums
+    for changed in (table[1:], table.assign(visits=table["visits"].mask(table.index == 3, 9))):
+        changed.to_parquet(tmp_path / "changed.parquet")
+        source, passes = ph.open_source(stored), []
+        before, after = source.sums, ph.open_source(str(tmp_path / "*.parquet")).sums
 
-        def changing(of_batch, columns, source=source, sums=sums, change=change, passes=passes):
+        def changing(of_batch, columns, before=before, after=after, passes=passes):
             passes.append(columns)
-            if len(passes) == 9:
-                source.table = change(source.table)
-            return sums(of_batch, columns)
+            return (before if len(passes) < 9 else after)(of_batch, columns)
 
         monkeypatch.setattr(source, "sums", changing)
         fails(SourceFailed, "must not change while it is read", _mechanism().estimate, source, 1)

@@ -1,7 +1,5 @@
 """Noisy marginals of a table that stays where it is: same counts, same noise, same model."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,10 +1,11 @@
 golden_functions <- c(
   "censor", "center_and_censor", "clip_scores", "combine_fully_synthetic", "combine_multiple_imputation",
-  "combine_nested", "combine_partially_synthetic", "compose", "compose_mu", "count_weights",
-  "delta_of_mu", "epsilon_of_bound", "epsilon_of_censoring", "epsilon_of_mu", "epsilon_of_range",
-  "epsilon_of_rho", "frozen_excess", "gaussian_mu", "histogram_counts", "lipschitz_bounds",
-  "lipschitz_weights", "loss_ranges", "mu_of_epsilon", "mu_of_release", "pairwise_risk",
-  "perturbed_probabilities", "radius_risk", "reweight", "rho_of_range", "round_up",
+  "combine_nested", "combine_partially_synthetic", "compose", "compose_mu", "count_weights", "delta_of_mu",
+  "epsilon_of_bound", "epsilon_of_censoring", "epsilon_of_mu", "epsilon_of_range", "epsilon_of_rho",
+  "frozen_excess", "gaussian_mask_log_density", "gaussian_mu", "histogram_counts", "lipschitz_bounds",
+  "lipschitz_weights", "loss_ranges", "masked_level_probabilities", "masked_normal",
+  "misclassification_log_density", "mixture_mask_log_density", "mu_of_epsilon", "mu_of_release",
+  "pairwise_risk", "perturbed_probabilities", "radius_risk", "reweight", "rho_of_range", "round_up",
   "scalar_weights", "scoring_design", "scoring_step", "truncate_weights", "weights_from_lipschitz"
 )
 

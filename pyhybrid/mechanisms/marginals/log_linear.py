@@ -34,7 +34,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,21 +79,11 @@ class Measurement:
         return Measurement(noisy=self.noisy.sum(axis=0)[:, None], clique=clique, stddev=stddev)
 
 
-class ScaledPrior(Protocol):
-    """Normal about 0, at scales that are estimated."""
-
-    def precision(self, scales: FloatArray) -> FloatArray:
-        """Of effects, shape (B, B)."""
-
-    def new_scales(self, effects: FloatArray, root: FloatArray, scales: FloatArray) -> FloatArray:
-        """MacKay's update, by a Cholesky factor of the posterior's precision."""
-
-
 class Likelihood(ABC):
     """Of noisy counts given effects, nearly normal."""
 
     noisy: FloatArray  # M of them
-    prior: ScaledPrior
+    prior: Any  # normal about 0; its `precision` is of scales, which `new_scales` estimates
     farthest = np.inf  # that an effect moves in a step
 
     @abstractmethod

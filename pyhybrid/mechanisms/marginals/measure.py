@@ -132,15 +132,6 @@ class Measuring:
     reference: Records | None = None
     for_intervals: bool = False
 
-    @property
-    def cliques(self) -> list[Clique]:
-        """Every column with each of its predictors, or alone."""
-        return [
-            (name, predictor)
-            for name, reads in self.order.items()
-            for predictor in reads or (NO_PREDICTOR,)
-        ]
-
     def all_tables(self) -> Measured:
         """Count every column with each of its predictors, and add noise; larger tables take a
         larger part of the price."""
@@ -148,7 +139,9 @@ class Measuring:
         if self.most_bins is not None:
             price = price.part(1 - ALONE)
             self._columns_alone(results)
-        cliques, tables = self.cliques, self.data.tables(results.domain, self.cliques)
+        read = {name: reads or (NO_PREDICTOR,) for name, reads in self.order.items()}
+        cliques = [(name, predictor) for name, reads in read.items() for predictor in reads]
+        tables = self.data.tables(results.domain, cliques)
         power = _BY_CELLS["laplace" if price.rho is None else "gaussian"]
         parts = [2.0 ** round(power * math.log2(table.size)) for table in tables]
         for part in sorted({*parts}):

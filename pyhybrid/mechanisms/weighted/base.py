@@ -38,9 +38,10 @@ from pyhybrid.mechanisms.accounting import (
     sole_informants_of,
 )
 from pyhybrid.mechanisms.mechanism import REFITS, Made, Mechanism
-from pyhybrid.models.base import BoundModel, Model, to_approve, with_survey_weights
-from pyhybrid.models.columns.form import in_their_forms, read_in_forms
+from pyhybrid.models.base import BoundModel, Model, with_survey_weights
+from pyhybrid.models.columns.form import read_in_forms
 from pyhybrid.models.formula.terms import sides_of
+from pyhybrid.models.formula.values import with_columns
 from pyhybrid.privacy.charge import Account, Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.conversions import (
     ASYMPTOTIC_LOCAL,
@@ -158,7 +159,8 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
 
     @property
     def undecided(self) -> dict[str, str]:
-        return to_approve(self.design)
+        reason = "its survey weights may disclose the outcome: synthesize them together with it, "
+        return {} if self.design is None else {self.design: f"{reason}or leave them out"}
 
     def describe(self) -> dict[str, Any]:
         settings = {
@@ -257,11 +259,12 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
             session, path.fit, self.stream(), n_draws_released, relation=self.relation
         )
         columns = synthesize(session, chosen, m, given)
-        table, forms = session.bound.table, self.forms(session.bound.table)
-        tables = [
-            in_their_forms(joined(before, column), forms)
-            for before, column in zip(given or [table] * m, columns, strict=True)
-        ]
+        table, tables = session.bound.table, []
+        for before, column in zip(given or [table] * m, columns, strict=True):
+            whole, forms = joined(before, column), self.forms(table).items()
+            tables.append(
+                with_columns(whole, {name: form.cast(whole[name]) for name, form in forms})
+            )
         record = self._record(session, path, charge, loss, chosen.draws.provenance)
         return Made(record=record, tables=tables)
 

@@ -112,17 +112,11 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         check_choice(self.risk, "risk", RISKS)
 
     def weights(self, session: FitSession) -> FloatArray:
-        f = self._risks(session)
-        return session.by_record(self._weights_of(session.once(f)))
-
-    def _risks(self, session: FitSession) -> FloatArray:
-        """f of every record, or of its unit, shape (n,)."""
         fit = self.unweighted(session)
-        if self.risk == "size":
-            return fit.bounds.by_record
-        # Infinite where the record is unbounded in any draw, kept or not.
-        finite = np.isfinite(fit.bounds.by_record)
-        return np.where(finite, session.risks(fit, self.risk), np.inf)
+        f = fit.bounds.by_record  # of every record, or of its unit
+        if self.risk != "size":  # infinite where it is unbounded in any draw, kept or not
+            f = np.where(np.isfinite(f), session.risks(fit, self.risk), np.inf)
+        return session.by_record(self._weights_of(session.once(f)))
 
     def _weights_of(self, f: Any) -> FloatArray:
         return weights_from_lipschitz(

@@ -16,17 +16,15 @@ from datetime import date, time
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype
 
-from pyhybrid.core.checks import FloatArray, check_flag
+from pyhybrid.core.checks import FloatArray, IntArray, check_flag
 from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.support import LARGEST, check_decimals, shortest
 from pyhybrid.models.formula.values import column_like, first_row, kind_of, levels_of, with_columns
 
-IntArray = npt.NDArray[np.int64]
 _MOST_LEVELS = 1000
 _LOGICALS = {"true": 1.0, "false": 0.0}
 
@@ -279,11 +277,6 @@ def read_in_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFram
     if all(values.dtype == table[name].dtype for name, values in changed.items()):
         return table
     return with_columns(table, changed)
-
-
-def in_their_forms(table: pd.DataFrame, forms: Mapping[str, Form]) -> pd.DataFrame:
-    """`table` with released columns cast."""
-    return with_columns(table, {name: form.cast(table[name]) for name, form in forms.items()})
 
 
 def number_in(value: Any) -> float:

@@ -100,16 +100,6 @@ def read_after(path: str | Path) -> list[str]:
     return given if isinstance(given, list) else []
 
 
-def unconfirmed(types: Mapping[str, Any]) -> list[str]:
-    """Columns whose types are a draft that their owner has not confirmed."""
-    return [
-        name
-        for name, given in types.items()
-        if isinstance(given, Mapping)
-        and given.get(CONFIRMED, not str(given.get("note", "")).startswith(DRAFTED)) is not True
-    ]
-
-
 def read_by_column(path: str | Path, what: str) -> dict[str, Any]:
     """What a JSON file says by the names of columns: types, domains or levels."""
     try:

@@ -31,7 +31,7 @@ import numpy as np
 from pyhybrid.core.checks import FloatArray, check_choice, check_positive
 from pyhybrid.engines.base import Draws
 from pyhybrid.models.families.regression import Hints, Offset, Parameters, RegressionModel, Rng
-from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix
+from pyhybrid.models.formula.design import INTERCEPT, Design, Matrix, indicator_of
 from pyhybrid.models.grid import Axis, ParameterGrid
 from pyhybrid.models.initialization import mode_of
 from pyhybrid.models.laws import Law
@@ -57,7 +57,8 @@ class ScaledModel(RegressionModel):
 
     def prior_scales(self, matrix: Matrix) -> FloatArray:
         """Standard deviations of the prior for the columns of a design, shape (K,)."""
-        return np.where(matrix.has_no_slope, self.prior_scale_intercept, self.prior_scale)
+        shifts = np.isin(matrix.columns, [INTERCEPT, *map(indicator_of, matrix.indicators)])
+        return np.where(shifts, self.prior_scale_intercept, self.prior_scale)
 
     def shape_data(self, data: dict[str, Any], design: Matrix) -> dict[str, Any]:
         scales = self.prior_scales(design)

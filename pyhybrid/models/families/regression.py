@@ -353,9 +353,6 @@ class BoundRegression(BoundModel):
     model: RegressionModel
     design: Design
 
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.model.formula!r} bound to {self.n} records>"
-
     def numbers_of(self, column: pd.Series) -> FloatArray:
         if self.levels is None:
             return super().numbers_of(column)

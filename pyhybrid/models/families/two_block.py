@@ -9,7 +9,7 @@ records: which of them reach a block is confidential and must not shape the codi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -189,10 +189,12 @@ class BlockModel(RegressionModel):
             at = at[~decision[at]]
         bound = self.bind_at(df, at)
         blocks.append(Block(name="value", bound=bound, at=at))
+        run = [block.bound.program for block in blocks]
+        names, text = "_and_".join(p.name for p in run), "\n".join(p.text for p in run)
         return BoundBlocks(
             model=self, table=df, blocks=tuple(blocks), synthesized=bound.synthesized,
             reads=bound.reads, matrix=bound.design.recoded(df), levels=bound.levels,
-            source=_programs_of(blocks),
+            source=StanProgram(name=names, text=text),
             likelihood_parameters=tuple(
                 f"{name}_{b.name}" for b in blocks for name in b.bound.likelihood_parameters
             ),
@@ -205,12 +207,6 @@ def _is_one(column: pd.Series, block: str, numbers: Any) -> BoolArray:
     return yes.to_numpy(dtype=bool, na_value=False)
 
 
-def _programs_of(blocks: Iterable[Block]) -> StanProgram:
-    """A record of what is run."""
-    names, texts = zip(*((b.bound.program.name, b.bound.program.text) for b in blocks), strict=True)
-    return StanProgram(name="_and_".join(names), text="\n".join(texts))
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundBlocks(BoundModel):
     """A model in blocks joined to a table; the last block is that of the values. The blocks are
@@ -218,9 +214,6 @@ class BoundBlocks(BoundModel):
 
     model: BlockModel
     blocks: tuple[Block, ...]
-
-    def __repr__(self) -> str:
-        return f"<{self.model.name} {self.model.formula!r} in blocks, bound to {self.n} records>"
 
     @property
     def value(self) -> BoundRegression:

@@ -41,11 +41,6 @@ class Matrix:
     terms: tuple[str, ...]
     indicators: tuple[str, ...] = ()
 
-    @property
-    def has_no_slope(self) -> BoolArray:
-        """True of the intercept and the indicators, shape (K,): they shift, whatever the units."""
-        return np.isin(self.columns, [INTERCEPT, *map(_indicator, self.indicators)])
-
     def named(self, place: int) -> str:
         """How messages name a column: by its term, and by its place among the columns of the term
         rather than by its level, which is a value of the data."""
@@ -178,7 +173,7 @@ def _check_rank(matrix: Matrix, *, any_rank: bool) -> None:
         )
 
 
-def _indicator(predictor: str) -> str:
+def indicator_of(predictor: str) -> str:
     return f"is.na({predictor})"
 
 
@@ -212,7 +207,7 @@ def _code_table(
         raise InvalidInput(f"the sum of the offsets must be finite: {label} is not")
     indicators = _independent_indicators(X, df[missing]) if known is None else known.indicators
     if indicators:
-        more = tuple(map(_indicator, indicators))
+        more = tuple(map(indicator_of, indicators))
         X = np.column_stack([X, df[[*indicators]].isna().to_numpy(dtype=np.float64)])
         columns, names = (*columns, *more), (*names, *more)
         matrix = replace(matrix, X=X, columns=columns, terms=names, indicators=indicators)

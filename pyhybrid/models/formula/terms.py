@@ -157,7 +157,10 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
             f"outcome {outcome!r} must be a column of the data{did_you_mean(outcome, columns)}: "
             f"found {', '.join(columns[:20])}; {_BACKTICKS}"
         )
-    _check_text(formula, _bare(right))
+    if odd := _CHARACTER.search(_bare(right)):
+        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: make a column of it")
+    if re.search(r"-\s*offset\s*\(", _bare(right)):
+        raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
     terms = list[tuple[Factor, ...]]()
     for term in _terms(formula, right, columns, outcome):
         factors = [f for f in term.factors if f.eval_method.value != _LITERAL]
@@ -201,14 +204,6 @@ def syntax_of(text: str) -> tuple[ast.expr, dict[str, str]]:
 def _bare(text: str) -> str:
     """The text with what is quoted blanked out, so that places stay the same."""
     return _QUOTED.sub(lambda quoted: " " * len(quoted.group()), text)
-
-
-def _check_text(formula: str, text: str) -> None:
-    """Refuse characters that no formula has, and offsets that are subtracted."""
-    if odd := _CHARACTER.search(text):
-        raise InvalidInput(f"formula {formula!r} must have no {odd[0]!r}: make a column of it")
-    if re.search(r"-\s*offset\s*\(", text):
-        raise InvalidInput(f"formula {formula!r} must not subtract an offset: write offset(-x)")
 
 
 def _terms(formula: str, right: str, columns: Sequence[str], outcome: str) -> list[Any]:

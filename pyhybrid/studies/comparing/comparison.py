@@ -112,10 +112,6 @@ def compare(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     InvalidInput
@@ -155,10 +151,15 @@ def compare(
         )
         for source, sets in columns.items()
     }
+    tidy = [
+        (statistic, source, of.estimate[k], of.lower[k], of.upper[k])
+        for k, statistic in enumerate(by_source[DATA].statistics)
+        for source, of in by_source.items()
+    ]
     return Comparison(
         releases=releases,
         table=pd.DataFrame([_row(name, one) for name, one in releases.items()]),
-        estimates=_tidy(by_source),
+        estimates=pd.DataFrame(tidy, columns=["statistic", "source", "estimate", "lower", "upper"]),
         outcome=column,
         session=session,
         refused={name: str(error) for name, error in refused.items()},
@@ -207,17 +208,6 @@ def _row(name: str, release: Release) -> dict[str, Any]:
         "effective_sample_size": float(alpha.sum() ** 2 / (alpha @ alpha)) if fit else np.nan,
         "refits": len(steps),
     }
-
-
-def _tidy(by_source: Mapping[str, Estimates]) -> pd.DataFrame:
-    columns = ["statistic", "source", "estimate", "lower", "upper"]
-    rows = [
-        (statistic, source, of.estimate[k], of.lower[k], of.upper[k])
-        for k, statistic in enumerate(by_source[DATA].statistics)
-        for source, of in by_source.items()
-    ]
-    tidy: pd.DataFrame = pd.DataFrame(rows, columns=columns)
-    return tidy
 
 
 # --- Estimands of an outcome ----------------------------------------------------------------------

@@ -110,10 +110,6 @@ def contraction(
         seed, engine, settings, rule, on_not_converged, progress of
         `pyhybrid.fitting.session.FitOptions`. Databases that do not converge are counted.
 
-    Returns
-    -------
-    Contraction
-
     Raises
     ------
     InvalidInput

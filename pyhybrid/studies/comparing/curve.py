@@ -99,10 +99,6 @@ def risk_utility_curve(
         seed, engine, settings, rule, on_not_converged of `pyhybrid.fitting.session.FitOptions`.
         All points share one seed.
 
-    Returns
-    -------
-    RiskUtilityCurve
-
     Raises
     ------
     InvalidInput
