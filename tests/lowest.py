@@ -26,11 +26,7 @@ _BOUND = re.compile(r'"([A-Za-z0-9_.-]+)>=([0-9.]+)[^"]*"')
 
 
 def lower_bounds(pyproject: str) -> dict[str, str]:
-    """Name and lower bound of each dependency of the package and of `EXTRAS`.
-
-    >>> lower_bounds('dependencies = [\\n  "numpy>=1.24",\\n  "arviz>=0.17,<1",\\n]\\n')
-    {'numpy': '1.24', 'arviz': '0.17'}
-    """
+    """Name and lower bound of each dependency of the package and of `EXTRAS`."""
     wanted = "|".join(("dependencies", *EXTRAS))
     lists = re.findall(rf"^(?:{wanted}) = \[(.*?)\]$", pyproject, re.MULTILINE | re.DOTALL)
     return dict(_BOUND.findall("\n".join(lists)))

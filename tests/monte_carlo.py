@@ -6,7 +6,6 @@ from typing import Any
 import arviz
 import numpy as np
 
-__all__ = ["assert_below", "assert_draws_near", "assert_near"]
 _ERRORS = 5
 _OF = {"mean": np.mean, "sd": np.std}
 

@@ -25,6 +25,7 @@ DF = pd.DataFrame({"person": [f"p{k}" for k in range(N)], "visits": RNG.poisson(
 DF = DF.assign(age=RNG.integers(20, 60, N), sex=RNG.choice(["f", "m"], N), w=2.0)
 MODEL = ph.Poisson("visits ~ age")
 LW = ph.LipschitzWeighted(MODEL)
+LEDGER: Any = {"budget": 1, "kind": "strict", "relation": "replace"}
 LOG_LIK = -RNG.gamma(2, 1, (100, 20))
 
 
@@ -105,19 +106,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one draw's log_lik": (lambda: ph.lipschitz_weights(LOG_LIK[0]), r"shape \(S draws, n"),
     "chains' axis": (lambda: ph.lipschitz_weights(LOG_LIK.reshape(4, 25, 20)), r"shape \(S draws"),
     # whole tables, measures, files
-    "types": (
-        lambda: ph.synthesize_table(DF, epsilon=1, types={"visit": ph.Counts(upper=9)}),
-        r"did you mean 'visits'\?"
-    ),
+    "types": (lambda: ph.synthesize_table(DF, epsilon=1, types={"visit": ph.Counts(upper=9)}),
+              r"did you mean 'visits'\?"),
     "a table without types": (lambda: ph.synthesize_table(DF, epsilon=1), r"give types="),
     "release for sets": (lambda: utility_summary(DF, _release()), r"release\.synthetic"),
-    "ledger takes no number": (
-        lambda: ph.Ledger("x.jsonl", budget=1, kind="strict", relation="replace").add(0.5),
-        "give the whole Release",
-    ),
-    "key of a mask": (
-        lambda: MaskedImputation(keys=["agee"], masks={}).release(DF), r"did you mean 'age'\?"
-    ),
+    "ledger takes no number": (lambda: ph.Ledger("l", **LEDGER).add(0.5), "give the whole Release"),
+    "key of a mask": (lambda: MaskedImputation(keys=["agee"]).release(DF), r"did you mean 'age'\?"),
     "masks": (lambda: MaskedImputation(keys=["age"], masks=None).release(DF), "masks must be a m"),
     "types of masks": (lambda: MaskedImputation(keys=["age"], types=None).release(DF),
                        "types must be a mapping by"),

@@ -56,7 +56,9 @@ def test_engine_seed_at_the_ends_of_its_range(state: int, monkeypatch) -> None:
             return np.array([state], dtype=dtype)
 
     monkeypatch.setattr(Streams, "_sequence", lambda self, name: Sequence())
-    assert 1 <= streams(0).engine_seed("fit") <= 2**31 - 2
+    value = streams(0).engine_seed("fit")
+    assert isinstance(value, int)
+    assert 1 <= value <= 2**31 - 2
 
 
 def test_engine_seeds_differ_by_name_and_fill_the_range() -> None:

@@ -119,6 +119,14 @@ def test_default_candidates_are_the_papers() -> None:
     assert [m.reweighting for m in made.values()] == [False, False, True, False, True]
 
 
+def private_files(folder: Path) -> set[str]:
+    """Names of what a command left for its owner alone, and nothing beside the folder."""
+    assert {path.name for path in folder.parent.iterdir()} == {"data.csv", folder.name}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    return {path.name for path in folder.iterdir()}
+
+
 BASE = ["compare", "data.csv", "--formula", "visits ~ 1", "--out", "out"]
 QUICK = ["--fit", "engine=embedded,seed=5,warmup=300,draws=300"]
 
@@ -132,32 +140,31 @@ def test_the_command_writes_a_private_folder(run: Any, table: pd.DataFrame, tmp_
     assert (code, err) == (0, "")
     assert NOT_COVERED in out
     folder = tmp_path / "out"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     files = {"table.csv", "estimates.csv", "estimates.png", "bounds.png"}
-    assert {path.name for path in folder.iterdir()} == files
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    assert private_files(folder) == files
     expected = compare(build_mechanisms(chosen[1::2], MODEL), table, **OPTIONS)
-    saved = pd.read_csv(folder / "table.csv")
-    pd.testing.assert_frame_equal(saved, expected.table)
-    tidy = pd.read_csv(folder / "estimates.csv")
-    pd.testing.assert_frame_equal(tidy, expected.estimates)
+    for name, made in (("table", expected.table), ("estimates", expected.estimates)):
+        pd.testing.assert_frame_equal(pd.read_csv(folder / f"{name}.csv"), made)
     assert epsilon_text(float(expected.table["epsilon"][1])) in out
     assert run(*BASE, *QUICK)[0] == 2  # the folder is not empty now
-    assert len(list(folder.iterdir())) == 4
+    assert private_files(folder) == files
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--mechanism", "nothing"], "--mechanism must be one of unweighted, lipschitz"),
-    (["--mechanism", "count:radius=-1"], "radius must be above 0: found -1"),
-    (["--mechanism", "count:color=red"], "takes no color"),
-    (["--mechanism", "count", "--mechanism", "count"], "'count' is there twice"),
-    (["--n-synthetic", "0"], "--n-synthetic must be a whole number >= 1"),
-    (["--model", "nothing"], "--model must be one of"),
-    (["--formula", "nothing ~ 1"], "nothing"),
+@pytest.mark.parametrize(("command", "option", "value", "message"), [
+    ("curve", "--scales", "1;2", "--scales must be a number"),
+    ("curve", "--shifts", "", "--shifts must be a number"),
+    ("curve", "--scales", "0", "weights must not all be 0"),
+    ("curve", "--scales", "-1", "scales must be >= 0"),
+    ("compare", "--mechanism", "nothing", "--mechanism must be one of unweighted, lipschitz"),
+    ("compare", "--mechanism", "count:radius=-1", "radius must be above 0: found -1"),
+    ("compare", "--mechanism", "count:color=red", "takes no color"),
+    ("compare", "--mechanism=count", "--mechanism=count", "'count' is there twice"),
+    ("compare", "--n-synthetic", "0", "--n-synthetic must be a whole number >= 1"),
+    ("compare", "--model", "nothing", "--model must be one of"),
+    ("compare", "--formula", "nothing ~ 1", "nothing"),
 ])  # fmt: skip
 def test_bad_options_are_one_line_and_write_nothing(
-    refused: Any, table: pd.DataFrame, arguments: list[str], message: str
+    refused: Any, table: pd.DataFrame, command: str, option: str, value: str, message: str
 ) -> None:
     table.to_csv("data.csv", index=False)
-    assert message in refused(*BASE, *arguments)
+    assert message in refused(command, *BASE[1:], *QUICK, option, value)

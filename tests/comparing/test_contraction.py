@@ -57,7 +57,7 @@ def test_reduced_weights_are_those_of_the_rarer_level() -> None:
     assert abs(share.mean() - 1 / 7) < 5 * share.std() / len(share) ** 0.5
 
 
-def _known() -> Contraction:
+def test_rate_and_shares_of_a_known_table() -> None:
     """Deviations 1 / sqrt n around 3."""
     parts = [
         pd.DataFrame({
@@ -66,11 +66,7 @@ def _known() -> Contraction:
         })
         for n in (100, 400, 1600)
     ]  # fmt: skip
-    return Contraction(databases=pd.concat(parts, ignore_index=True), bound=3.0, n=1600)
-
-
-def test_rate_and_shares_of_a_known_table() -> None:
-    known = _known()
+    known = Contraction(databases=pd.concat(parts, ignore_index=True), bound=3.0, n=1600)
     assert known.rate == pytest.approx(-0.5)
     table = known.table.set_index("n")
     np.testing.assert_allclose(table["sd"], [0.1, 0.05, 0.025], rtol=1e-6)

@@ -1,6 +1,5 @@
 """The curve: equal bounds, numbers recomputed, bad input."""
 
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from pyhybrid.mechanisms.epsilon_search import Search
 from pyhybrid.reports.figures import figure_png, plot_curve
 from pyhybrid.studies.comparing import curve
 from pyhybrid.studies.comparing.curve import NEAR, NOT_COVERED, RiskUtilityCurve, risk_utility_curve
+from tests.comparing.test_comparison import private_files
 from tests.fits import fit_options
 from tests.refusals import refuses
 
@@ -118,34 +118,18 @@ def test_the_plot_shows_both_curves_and_its_points(found: RiskUtilityCurve) -> N
     assert figure_png(figure) == figure_png(plot_curve(found.table))
 
 
-BASE = ["curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out"]
-QUICK = ["--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4"]
-
-
 @pytest.mark.long
 def test_the_command_writes_a_private_folder(
     run: Any, found: RiskUtilityCurve, table: pd.DataFrame, tmp_path: Path
 ) -> None:
     table.to_csv("data.csv", index=False)
-    code, out, err = run(*BASE, *QUICK, "--scales", "1", "--shifts", "0")
+    code, out, err = run(
+        "curve", "data.csv", "--formula", "visits ~ 1", "--model", "poisson", "--out", "out",
+        "--fit", "engine=embedded,seed=8,warmup=300,draws=600", "--n-synthetic", "4",
+        "--scales", "1", "--shifts", "0",
+    )  # fmt: skip
     assert (code, err) == (0, "")
     assert NOT_COVERED in out
     folder = tmp_path / "out"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "out"]
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-    files = "curve.png table.csv"
-    assert " ".join(sorted(path.name for path in folder.iterdir())) == files
+    assert private_files(folder) == {"curve.png", "table.csv"}
     pd.testing.assert_frame_equal(pd.read_csv(folder / "table.csv"), found.table[:3])
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--scales", "1;2"], "--scales must be a number"),
-    (["--shifts", ""], "--shifts must be a number"),
-    (["--scales", "0"], "weights must not all be 0"), (["--scales", "-1"], "scales must be >= 0"),
-])  # fmt: skip
-def test_bad_options_are_one_line_and_write_nothing(
-    refused: Any, table: pd.DataFrame, arguments: list[str], message: str
-) -> None:
-    table.to_csv("data.csv", index=False)
-    assert message in refused(*BASE, *QUICK, *arguments)

@@ -13,8 +13,6 @@ import pytest
 
 from pyhybrid.engines import ConvergenceRule, SamplerSettings
 
-__all__ = ["ROOT", "TABLE", "TEXTS", "Snippet", "name_of", "python_snippets", "run_page",
-           "shell_commands", "short_chains", "snippets_of", "with_table"]  # fmt: skip
 SHORT = {
     SamplerSettings: {"warmup": 300},
     ConvergenceRule: {"rhat": 1.1, "ess_per_chain": 15.0, "divergent_share": 0.1},
@@ -45,10 +43,6 @@ class Snippet:
     language: str
     text: str
     not_run: str | None
-
-    @property
-    def place(self) -> str:
-        return f"{self.page}, line {self.line}"
 
 
 @contextmanager
@@ -121,9 +115,10 @@ def run_page(
     for snippet in snippets:
         if snippet.not_run is not None:
             continue
+        place = f"{snippet.page}, line {snippet.line}"
         if snippet.language == "python":
-            exec(compile(snippet.text, snippet.place, "exec"), namespace)
+            exec(compile(snippet.text, place, "exec"), namespace)
         elif snippet.language == "shell":
             for command in shell_commands(snippet.text):
-                run_command(command, snippet.place)
+                run_command(command, place)
     return namespace

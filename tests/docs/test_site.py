@@ -31,7 +31,7 @@ def test_every_r_function_has_its_help_page_and_stands_beside_its_python_twin() 
     assert {"lipschitz_bounds", "gaussian_mu", "combine_nested", "masked_normal"} <= beside
 
 
-def test_a_help_page_is_read_whole() -> None:
+def test_a_help_page_is_read_whole_and_unknown_markup_refused_by_name() -> None:
     page = r_pages.help_pages()["lipschitz_bounds"]
     assert page.call("lipschitz_bounds") == (
         "lipschitz_bounds(log_lik, alpha = NULL, draw_quantile = 1)"
@@ -42,9 +42,6 @@ def test_a_help_page_is_read_whole() -> None:
     assert "lipschitz_bounds(log_lik, alpha = c(1, 0.5))" in text
     shown = "\n".join(map(r_pages.page_of, r_pages.help_pages().values()))
     assert not re.search(r"\\(code|item|link|eqn|verb)\b", shown)
-
-
-def test_markup_that_is_not_known_is_refused_by_name() -> None:
     fails(ValueError, r"does not know \\dfn", r_pages.in_markdown, r"a \dfn{word}")
     fails(ValueError, "not closed", r_pages.in_markdown, r"\code{a")
 

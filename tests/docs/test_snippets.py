@@ -121,15 +121,6 @@ class _WhereStated(doctest.OutputChecker):
         return want == "" or super().check_output(want, got, optionflags)
 
 
-def _examples(module: str, names: dict[str, Any]) -> doctest.TestResults:
-    """Examples of a module, with `ph`, `np`, `pd` and what `names` holds beside its own names."""
-    loaded = importlib.import_module(module)
-    runner = doctest.DocTestRunner(_WhereStated(), verbose=False)
-    for test in doctest.DocTestFinder().find(loaded, extraglobs=names):
-        runner.run(test)
-    return doctest.TestResults(runner.failures, runner.tries)
-
-
 @pytest.fixture
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What examples take as given: the guide's table, a model, a release."""
@@ -149,9 +140,12 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_examples_of_the_reference_run(
     module: str, names: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = _examples(module, names)
-    assert found.attempted > 0
-    assert found.failed == 0, capsys.readouterr().out
+    """With `ph`, `np`, `pd` and what `names` holds beside the module's own names."""
+    runner = doctest.DocTestRunner(_WhereStated(), verbose=False)
+    for test in doctest.DocTestFinder().find(importlib.import_module(module), extraglobs=names):
+        runner.run(test)
+    assert runner.tries > 0
+    assert runner.failures == 0, capsys.readouterr().out
 
 
 # --- controls: what is broken is seen ------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 
 from tests.golden.cases_risk import INF, NAN, draw_matrix, log_lik_inputs, weighted_cases
-from tests.golden.formulas import Cases, Matrix
+from tests.golden.formulas import DECIMALS, Cases, Matrix
 
 
 def correlated(rng: random.Random, draws: int, n: int, spread: float) -> Matrix:
@@ -54,44 +54,27 @@ def pairs(one: str, other: str, values: Iterable[tuple[float, float]]) -> Cases:
     return [(f"{a}, {b}", {one: a, other: b}) for a, b in values]
 
 
-def epsilon_of_range_cases(_: random.Random) -> Cases:
-    cases = [
-        (f"{x!r}, {draws} draws, {relation}, {kind}",
-            {"loss_range": x, "n_draws_released": draws, "relation": relation, "kind": kind})
-        for x in (0.0, 0.15, 0.364, 1 / 3)
-        for draws, relation in ((1, "remove"), (3, "replace"))
-        for kind in ("asymptotic local", "strict")
-    ]  # fmt: skip
-    return cases
-
-
 def center_cases(rng: random.Random) -> Cases:
-    matrix = draw_matrix(rng, 6, 4)
-    odd = [[NAN, INF, -INF, -1.0], [-1.0, -2.0, -3.0, -4.0]]
-    center = [-1.0, -2.0, -3.0, -0.5]
-    full = {"center": center, "alpha": [1.0, 0.5, 0.0, 0.25]}
+    odd = {"log_lik": [[NAN, INF, -INF, -1.0], [-1.0, -2.0, -3.0, -4.0]]}
+    clipped = excess_cases(rng)[:3]
+    args = clipped[2][1]
+    middle = {"center": args["center"]}
     return [
-        ("centered", {"log_lik": matrix, "cap": 0.5, **full}),
-        ("no center", {"log_lik": matrix, "cap": 2.0}),
-        ("asymmetric", {"log_lik": matrix, "cap": [1.0, 0.25], **full}),
-        ("one-sided", {"log_lik": matrix, "cap": [0.0, 0.75], "center": center}),
-        ("not finite", {"log_lik": odd, "cap": [0.5, 0.25], "center": center}),
-        ("not finite, weight 0", {"log_lik": odd, "cap": 1.0, "alpha": [0.0] * 4}),
-        ("excess", {
-                "log_lik": matrix, "cap": [1.0, 0.25], **full,
-                "excess": [0.1, -0.2, 0.0, 3.0, -4.0, 0.05],
-            }),
-    ]  # fmt: skip
+        *clipped,
+        ("one-sided", {"log_lik": args["log_lik"], "cap": [0.0, 0.75], **middle}),
+        ("not finite", {**odd, "cap": [0.5, 0.25], **middle}),
+        ("not finite, weight 0", {**odd, "cap": 1.0, "alpha": [0.0] * 4}),
+        ("excess", {**args, "excess": [0.1, -0.2, 0.0, 3.0, -4.0, 0.05]}),
+    ]
 
 
 def excess_cases(rng: random.Random) -> Cases:
-    matrix = draw_matrix(rng, 6, 4)
+    matrix = {"log_lik": draw_matrix(rng, 6, 4)}
     full = {"center": [-1.0, -2.0, -3.0, -0.5], "alpha": [1.0, 0.5, 0.0, 0.25]}
     return [
-        ("centered", {"log_lik": matrix, "cap": 0.5, **full}),
-        ("no center", {"log_lik": matrix, "cap": 2.0}),
-        ("asymmetric", {"log_lik": matrix, "cap": [1.0, 0.25], **full}),
-        ("nothing is clipped", {"log_lik": matrix, "cap": 1000.0, **full}),
+        ("centered", {**matrix, "cap": 0.5, **full}), ("no center", {**matrix, "cap": 2.0}),
+        ("asymmetric", {**matrix, "cap": [1.0, 0.25], **full}),
+        ("nothing is clipped", {**matrix, "cap": 1000.0, **full}),
     ]  # fmt: skip
 
 
@@ -109,7 +92,13 @@ GAUSSIAN_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
         ("asymmetric", {"cap": [0.1, 0.2]}),
     ],
     "epsilon_of_mu": pairs("mu", "delta", product(MUS, DELTAS)),
-    "epsilon_of_range": epsilon_of_range_cases,
+    "epsilon_of_range": [
+        (f"{x!r}, {draws} draws, {relation}, {kind}",
+            {"loss_range": x, "n_draws_released": draws, "relation": relation, "kind": kind})
+        for x in (0.0, 0.15, 0.364, 1 / 3)
+        for draws, relation in ((1, "remove"), (3, "replace"))
+        for kind in DECIMALS
+    ],
     "epsilon_of_rho": pairs("rho", "delta", product((0.0, 1e-4, 0.625, 30.0), DELTAS)),
     "frozen_excess": excess_cases, "gaussian_mu": mu_cases, "loss_ranges": range_cases,
     "mu_of_epsilon": pairs("epsilon", "delta", product((0.0, 0.1, 1.0, 8.0), DELTAS)),

@@ -104,12 +104,11 @@ def weights_cases(rng: random.Random) -> Cases:
         "on the threshold": [2.4999999, 2.5, 2.5000001],
     }  # fmt: skip
     scaled = {"scale": 0.9, "shift": 0.05}
-    cases: Cases = [
+    return [
         (f"{name}, {transform}", {"lipschitz": f, "transform": transform, **scaled, **how})
         for name, f in inputs.items()
         for transform, how in TRANSFORMS.items()
     ]
-    return cases
 
 
 def risk_cases(rng: random.Random) -> Cases:
@@ -117,34 +116,29 @@ def risk_cases(rng: random.Random) -> Cases:
     counts = [float(rng.randint(0, 12)) for _ in range(30)]
     groups = [rng.choice(["a", "b", "c"]) for _ in range(25)]
     pairs = [[rng.choice(["a", "b"]), rng.choice([1, 2, 3])] for _ in range(25)]
+    absolute = {"kind": "absolute"}
     inputs: dict[str, Case] = {
-        "regular": {"y": regular},
-        "ties and zeros": {"y": counts},
-        "negative": {"y": [-5.0, -4.0, 4.0, 5.0, 0.0]},
-        "all equal": {"y": [3.0] * 6},
-        "all zero": {"y": [0.0] * 4},
-        "one record": {"y": [3.0]},
-        "two records": {"y": [1.0, 10.0]},
+        "regular": {"y": regular}, "ties and zeros": {"y": counts},
+        "negative": {"y": [-5.0, -4.0, 4.0, 5.0, 0.0]}, "all equal": {"y": [3.0] * 6},
+        "all zero": {"y": [0.0] * 4}, "one record": {"y": [3.0]}, "two records": {"y": [1.0, 10.0]},
         "on the edge": {"y": [10.0, 12.0, 8.0, 12.000001, 7.999999], "radius": 0.2},
-        "edge that rounds": {
-            "y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7], "radius": 0.1, "kind": "absolute",
-        },
+        "edge that rounds": {"y": [0.1, 0.3, 0.2, 0.4, 0.6, 0.7], "radius": 0.1, **absolute},
         "edge among tiny values": {
-            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17], "radius": 1.0, "kind": "absolute",
+            "y": [1.0, -1e-17, -2e-17, -3e-17, -4e-17, -5e-17], "radius": 1.0, **absolute,
         },
         "tiny radius": {"y": regular, "radius": 1e-12},
         "radius above 1": {"y": counts, "radius": 2.5},
-        "absolute": {"y": regular, "radius": 7.5, "kind": "absolute"},
-        "absolute, ties": {"y": counts, "radius": 1.0, "kind": "absolute"},
+        "absolute": {"y": regular, "radius": 7.5, **absolute},
+        "absolute, ties": {"y": counts, "radius": 1.0, **absolute},
         "pattern": {"y": regular, "pattern": groups},
         "pattern of two columns": {"y": regular, "pattern": pairs, "radius": 0.3},
         "pattern, each alone": {"y": [1.0, 2.0, 3.0], "pattern": ["a", "b", "c"]},
         "pattern of numbers": {"y": [1.0, 1.1, 3.0, 1.2], "pattern": [1, 1, 2, 2]},
     }  # fmt: skip
-    cases: Cases = list(inputs.items())
-    for radius in (0.15, 0.2, 0.25, 0.3):
-        cases.append((f"published radius {radius}", {"y": regular, "radius": radius}))
-    return cases
+    published = {
+        f"published radius {r}": {"y": regular, "radius": r} for r in (0.15, 0.2, 0.25, 0.3)
+    }
+    return [*inputs.items(), *published.items()]
 
 
 def count_cases(rng: random.Random) -> Cases:
@@ -157,25 +151,7 @@ def count_cases(rng: random.Random) -> Cases:
     ]
 
 
-def scalar_cases(_: random.Random) -> Cases:
-    def args(n: float, target: float, unweighted: float) -> Case:
-        return {"n": n, "target_bound": target, "unweighted_bound": unweighted}
-
-    return [
-        ("down", args(4, 2.5, 10.1)),
-        ("already below", args(2, 12, 10)),
-        ("equal", args(1, 3.3, 3.3)),
-    ]
-
-
-def truncate_cases(_: random.Random) -> Cases:
-    alpha, f = [0.0, 0.5, 1.0, 0.7, 1.0], [INF, 7.0, 3.5, 5.0000001, 0.0]
-    return [
-        ("on the cap", {"alpha": alpha, "lipschitz": f, "cap": 3.5}),
-        ("all below", {"alpha": alpha, "lipschitz": f, "cap": 100.0}),
-        ("infinite", {"alpha": [0.1, 0.0], "lipschitz": [INF, INF], "cap": 9.0}),
-        ("one record", {"alpha": [1.0], "lipschitz": [4.0], "cap": 3.5}),
-    ]  # fmt: skip
+CUT = {"alpha": [0.0, 0.5, 1.0, 0.7, 1.0], "lipschitz": [INF, 7.0, 3.5, 5.0000001, 0.0]}
 
 
 def reweight_cases(rng: random.Random) -> Cases:
@@ -198,11 +174,11 @@ def reweight_cases(rng: random.Random) -> Cases:
 def censor_cases(rng: random.Random) -> Cases:
     cases: Cases = []
     for name, matrix in log_lik_inputs(rng).items():
-        n = len(matrix[0])
-        cases.append((name, {"log_lik": matrix, "cap": 2.5}))
-        alpha = [(0.0, 1.0, 0.37)[i % 3] for i in range(n)]
-        args = {"log_lik": matrix, "alpha": alpha, "cap": 0.9}
-        cases.append((f"{name}, weighted", args))
+        alpha = [(0.0, 1.0, 0.37)[i % 3] for i in range(len(matrix[0]))]
+        cases += [
+            (name, {"log_lik": matrix, "cap": 2.5}),
+            (f"{name}, weighted", {"log_lik": matrix, "alpha": alpha, "cap": 0.9}),
+        ]
     return cases
 
 
@@ -210,6 +186,16 @@ RISK_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
     "censor": censor_cases, "count_weights": count_cases, "lipschitz_bounds": bounds_cases,
     "lipschitz_weights": lipschitz_weights_cases, "pairwise_risk": risk_cases,
     "radius_risk": risk_cases, "reweight": reweight_cases,
-    "scalar_weights": scalar_cases, "truncate_weights": truncate_cases,
+    "scalar_weights": [
+        (name, {"n": n, "target_bound": target, "unweighted_bound": unweighted})
+        for name, n, target, unweighted in (
+            ("down", 4, 2.5, 10.1), ("already below", 2, 12, 10), ("equal", 1, 3.3, 3.3),
+        )
+    ],
+    "truncate_weights": [
+        ("on the cap", {**CUT, "cap": 3.5}), ("all below", {**CUT, "cap": 100.0}),
+        ("infinite", {"alpha": [0.1, 0.0], "lipschitz": [INF, INF], "cap": 9.0}),
+        ("one record", {"alpha": [1.0], "lipschitz": [4.0], "cap": 3.5}),
+    ],
     "weights_from_lipschitz": weights_cases,
 }  # fmt: skip

@@ -38,25 +38,12 @@ def epsilon_cases(rng: random.Random) -> Cases:
     return cases
 
 
-def round_up_cases(_: random.Random) -> Cases:
-    numbers = (0, 0.3, 0.1 + 0.2, 2.675, 1.0000001, 1.00000001, 15, 1e-9)
-    cases: Cases = [
-        (f"{x!r}, {kind}", {"epsilon": x, "kind": kind}) for x in numbers for kind in DECIMALS
-    ]
-    return cases
+def charges(*epsilons: float, kind: str = "asymptotic local") -> Case:
+    return {"charges": [{"epsilon": e, "kind": kind, "relation": "remove"} for e in epsilons]}
 
 
-def compose_cases(_: random.Random) -> Cases:
-    def charge(epsilon: float, kind: str = "asymptotic local", relation: str = "remove") -> Case:
-        return {"epsilon": epsilon, "kind": kind, "relation": relation}
-
-    return [
-        ("none", {"charges": []}),
-        ("one", {"charges": [charge(4.99)]}),
-        ("tenths", {"charges": [charge(0.1)] * 3}),
-        ("three", {"charges": [charge(4.99), charge(0.01), charge(11.58)]}),
-        ("strict", {"charges": [charge(0.000001, "strict"), charge(2, "strict")]}),
-    ]
+def sets_cases(inputs: dict[str, tuple[Any, Any]]) -> Cases:
+    return [(name, {"estimates": q, "variances": v}) for name, (q, v) in inputs.items()]
 
 
 def rule_cases(rng: random.Random) -> Cases:
@@ -68,21 +55,17 @@ def rule_cases(rng: random.Random) -> Cases:
 
     table = [[round(rng.gauss(0, s), 6) for s in (1.0, 0.01, 10.0)] for _ in range(6)]
     errors = [[round(0.5 + rng.random(), 6) for _ in range(3)] for _ in range(6)]
-    inputs = {
+    return sets_cases({
         "wide": (sets(5, 1.0), variances(5, 0.1)), "narrow": (sets(5, 0.01), variances(5, 0.5)),
         "two sets": ([1.0, 1.5], [0.04, 0.05]), "twenty sets": (sets(20, 0.4), variances(20, 0.2)),
         "no spread": ([1.5, 1.5, 1.5], [0.25, 0.25, 0.25]),
         "no variance": ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0]), "vectors": (table, errors),
-    }  # fmt: skip
-    cases: Cases = [(name, {"estimates": q, "variances": v}) for name, (q, v) in inputs.items()]
-    return cases
+    })  # fmt: skip
 
 
 def fully_cases(rng: random.Random) -> Cases:
     narrow = {"estimates": [1.0, 1.01, 0.99], "variances": [0.3, 0.31, 0.29]}
-    return [
-        *rule_cases(rng), ("fix with a size ratio", {**narrow, "size_ratio": 0.5}),
-    ]  # fmt: skip
+    return [*rule_cases(rng), ("fix with a size ratio", {**narrow, "size_ratio": 0.5})]
 
 
 def nested_cases(rng: random.Random) -> Cases:
@@ -97,27 +80,32 @@ def nested_cases(rng: random.Random) -> Cases:
     errors = [
         [[round(0.5 + rng.random(), 6) for _ in range(2)] for _ in range(3)] for _ in range(4)
     ]
-    inputs: dict[str, tuple[Any, Any]] = {
+    return sets_cases({
         "wide nests": (table(5, 3, 2.0, 0.2), flat(5, 3, 0.1)),
         "wide within": (table(4, 2, 0.1, 1.0), flat(4, 2, 0.9)),
         "negative variance": ([[-3.0, 3.0], [3.0, -3.1], [-2.9, 3.0]], flat(3, 2, 0.01)),
         "negative variance, no spread of nests": ([[-3.0, 3.0], [3.0, -3.0]], flat(2, 2, 0.01)),
         "no spread": ([[1.0, 1.0], [1.0, 1.0]], [[0.25, 0.25], [0.25, 0.25]]),
         "vectors": (deep, errors),
-    }
-    cases: Cases = [(name, {"estimates": q, "variances": v}) for name, (q, v) in inputs.items()]
-    return cases
+    })  # fmt: skip
 
 
 RULE_CASES: dict[str, Callable[[random.Random], Cases] | Cases] = {
     "combine_fully_synthetic": fully_cases, "combine_multiple_imputation": rule_cases,
     "combine_nested": nested_cases, "combine_partially_synthetic": rule_cases,
-    "compose": compose_cases, "epsilon_of_bound": epsilon_cases,
+    "compose": [
+        ("none", charges()), ("one", charges(4.99)), ("tenths", charges(0.1, 0.1, 0.1)),
+        ("three", charges(4.99, 0.01, 11.58)), ("strict", charges(0.000001, 2, kind="strict")),
+    ],
+    "epsilon_of_bound": epsilon_cases,
     "histogram_counts": histogram_cases,
     "perturbed_probabilities": [
         ("regular", {"counts": [3, 0, 5, 1], "noise": [0.5, -0.25, -1.125, 0.3]}),
         ("negative to 0", {"counts": [1, 2], "noise": [-3.5, 0.1]}),
         ("nothing left", {"counts": [1, 2, 0], "noise": [-3.5, -2.0, -0.1]}),
     ],
-    "round_up": round_up_cases,
+    "round_up": [
+        (f"{x!r}, {kind}", {"epsilon": x, "kind": kind})
+        for x in (0, 0.3, 0.1 + 0.2, 2.675, 1.0000001, 1.00000001, 15, 1e-9) for kind in DECIMALS
+    ],
 }  # fmt: skip

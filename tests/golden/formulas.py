@@ -26,12 +26,8 @@ def quantile7(values: list[float], q: float) -> float:
     return low + (place - math.floor(place)) * (high - low)
 
 
-def magnitude(f: float) -> float:
-    return INF if math.isnan(f) else abs(f)
-
-
 def weighted(alpha: float, f: float) -> float:
-    return 0.0 if alpha == 0 else alpha * magnitude(f)
+    return 0.0 if alpha == 0 else alpha * (INF if math.isnan(f) else abs(f))
 
 
 def lipschitz_bounds(
@@ -147,10 +143,10 @@ def reweight(
     alpha: list[float], by_record: list[float], k: float = 0.95, bound: float | None = None
 ) -> list[float]:
     top = max(by_record) if bound is None else bound
-    out = []
-    for a, d in zip(alpha, by_record, strict=True):
-        out.append(0.0 if a == 0 else 1.0 if d == 0 else clip(k * a * top / d))
-    return out
+    return [
+        0.0 if a == 0 else 1.0 if d == 0 else clip(k * a * top / d)
+        for a, d in zip(alpha, by_record, strict=True)
+    ]
 
 
 def center_and_censor(
@@ -174,8 +170,7 @@ def center_and_censor(
     ]
 
 
-def censor(log_lik: Matrix, cap: float, alpha: list[float] | None = None) -> Matrix:
-    return center_and_censor(log_lik, cap, None, alpha)
+censor = center_and_censor
 
 
 def histogram_counts(y: list[float], lower: float, upper: float, n_bins: int) -> list[int]:
@@ -220,8 +215,7 @@ def compose(charges: list[Case]) -> float:
 
 def mean_var(values: list[float]) -> tuple[Fraction, Fraction]:
     exact = [Fraction(v) for v in values]
-    mean = sum(exact, Fraction(0)) / len(exact)
-    return mean, sum(((v - mean) ** 2 for v in exact), Fraction(0)) / (len(exact) - 1)
+    return statistics.mean(exact), statistics.variance(exact)
 
 
 def squared(one: Fraction, top: Fraction, bottom: Fraction, sign: int) -> float:
@@ -250,11 +244,9 @@ def one_of(q: list[float], v: list[float], whole: int, sign: int, size_ratio: fl
 
 def nested_one(q: Matrix, v: Matrix) -> Case:
     m, r = len(q), len(q[0])
-    means = [sum(map(Fraction, row), Fraction(0)) / r for row in q]
-    mean = sum(means, Fraction(0)) / m
-    big_b = sum(((x - mean) ** 2 for x in means), Fraction(0)) / (m - 1)
-    small_b = sum((mean_var(row)[1] for row in q), Fraction(0)) / m
-    within = sum((Fraction(x) for row in v for x in row), Fraction(0)) / (m * r)
+    mean, big_b = mean_var([mean_var(row)[0] for row in q])
+    small_b = statistics.mean(mean_var(row)[1] for row in q)
+    within = statistics.mean(Fraction(x) for row in v for x in row)
     spread = (1 + Fraction(1, m)) * big_b
     total = spread - small_b / r + within
     if total < 0:

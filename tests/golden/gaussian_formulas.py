@@ -4,6 +4,7 @@ Nothing of pyhybrid, numpy or R.
 """
 
 import math
+import statistics
 from collections.abc import Callable
 from decimal import Decimal, getcontext
 from fractions import Fraction
@@ -60,7 +61,11 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
     return float(exact_delta(Decimal(mu), Decimal(epsilon)))
 
 
-def bisect(holds: Callable[[Decimal], bool], low: Decimal, high: Decimal) -> float:
+def least(holds: Callable[[Decimal], bool]) -> float:
+    """The number above 0 from which on it holds."""
+    low, high = Decimal(0), Decimal(1)
+    while not holds(high):
+        high *= 2
     for _ in range(120):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -71,18 +76,11 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     m, d = Decimal(mu), Decimal(delta)
     if exact_delta(m, Decimal(0)) <= d:
         return 0.0
-    high = Decimal(1)
-    while exact_delta(m, high) > d:
-        high *= 2
-    return bisect(lambda epsilon: exact_delta(m, epsilon) <= d, Decimal(0), high)
+    return least(lambda epsilon: exact_delta(m, epsilon) <= d)
 
 
 def mu_of_epsilon(epsilon: float, delta: float) -> float:
-    e, d = Decimal(epsilon), Decimal(delta)
-    high = Decimal(1)
-    while exact_delta(high, e) <= d:
-        high *= 2
-    return bisect(lambda mu: exact_delta(mu, e) > d, Decimal(0), high)
+    return least(lambda mu: exact_delta(mu, Decimal(epsilon)) > Decimal(delta))
 
 
 def compose_mu(mus: list[float]) -> float:
@@ -172,10 +170,7 @@ def epsilon_of_censoring(
 
 
 def deviation(values: list[float]) -> float:
-    if max(values) == min(values):
-        return 0.0
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((x - mean) ** 2 for x in values) / (len(values) - 1))
+    return statistics.stdev(values)
 
 
 def gaussian_mu(log_lik: Matrix, alpha: list[float] | None = None) -> list[float]:

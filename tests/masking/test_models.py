@@ -101,9 +101,8 @@ def test_hamiltonian_draws_have_the_moments_of_a_grid() -> None:
     model = families.LevelModel(kind="binary", n_levels=2, n_columns=2)
     design, x = np.column_stack([np.ones(12), np.linspace(-1, 2, 12)]), np.arange(12) > 0
     posterior = functools.partial(model.log_posterior, design=design, x=x.astype(int))
-    grid = np.stack(np.meshgrid(np.linspace(-2, 12, 71), np.linspace(-3, 10, 66)), -1).reshape(
-        -1, 2
-    )
+    axes = np.linspace(-2, 12, 71), np.linspace(-3, 10, 66)
+    grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
     logs = np.array([posterior(place)[0] for place in grid])
     p = np.exp(logs - logs.max())
     p /= p.sum()
@@ -142,10 +141,12 @@ def test_posteriors_agree_with_the_likelihood_fits_of_statsmodels() -> None:
 
 
 def _bound(frame: pd.DataFrame, keys: list[str]) -> BoundKeys:
+    """Predictors are continuous."""
+    others = [read_column(frame[c], what="predictor", kind="continuous") for c in frame
+              if c not in keys]  # fmt: skip
     return BoundKeys(
         keys=tuple(read_column(frame[k], what="key") for k in keys), incomplete=(),
-        complete=tuple(read_column(frame[c], what="predictor") for c in frame if c not in keys),
-        n_records=len(frame),
+        complete=tuple(others), n_records=len(frame),
     )  # fmt: skip
 
 
@@ -243,9 +244,7 @@ def _joint(
                 elif column.name == "b":
                     log = log + stats.norm.logcdf((2 * x - 1) * (design @ theta))
                 else:
-                    eta = np.column_stack(
-                        [np.zeros(grid.size), design @ np.reshape(theta, (design.shape[1], 2))]
-                    )
+                    eta = np.insert(design @ np.reshape(theta, (-1, 2)), 0, 0.0, axis=1)
                     log = log + eta[:, c] - np.log(np.exp(eta).sum(axis=1))
                 design = np.hstack([design, column.encoded(x)])
             total[b, c] = log
@@ -256,10 +255,9 @@ def _joint(
 def test_truncated_normals_match_scipy_also_in_the_tails() -> None:
     rng = np.random.default_rng(3)
     n = 20_000
-    for mean, low, high in ((0, -1, 0.5), (1, 3, np.inf), (0, -np.inf, -6), (0, 7, 7.5)):
-        drawn = families.truncated_normal(
-            np.full(n, float(mean)), 1.0, float(low), float(high), rng
-        )
+    for case in ((0, -1, 0.5), (1, 3, np.inf), (0, -np.inf, -6), (0, 7, 7.5)):
+        mean, low, high = map(float, case)
+        drawn = families.truncated_normal(np.full(n, mean), 1.0, low, high, rng)
         law = stats.truncnorm(low - mean, high - mean, loc=mean)
         assert drawn.min() >= low
         assert drawn.max() <= high
@@ -273,12 +271,7 @@ def test_copula_keys_have_their_joint_distribution() -> None:
     """A continuous and a binary key, masked, given a predictor: against a grid over latents."""
     frame = _patterns(EACH)[["z", "x", "b"]]
     frame["z"] = np.round(np.tile(np.linspace(-1.5, 1.5, 4), EACH) + 1e-9, 3)
-    bound = BoundKeys(
-        keys=tuple(read_column(frame[k], what="key") for k in ("x", "b")), incomplete=(),
-        complete=(read_column(frame["z"], what="predictor", kind="continuous"),),
-        n_records=len(frame),
-    )  # fmt: skip
-    model = CopulaModel(bound, np.random.default_rng(0))
+    model = CopulaModel(_bound(frame, ["x", "b"]), np.random.default_rng(0))
     assert [m.column.name for m in model.margins] == ["z", "x", "b"]
     covariance = np.array([[1, 0.5, 0.3], [0.5, 1, -0.4], [0.3, -0.4, 1.2]])
     mean = np.array([0.1, -0.2, 0.3])

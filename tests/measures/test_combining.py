@@ -23,7 +23,7 @@ def check(result: Combined, **expected: Any) -> None:
         assert getattr(result, name) == pytest.approx(value, rel=1e-12), name
 
 
-def test_noise_aware() -> None:
+def test_where_noise_aware_and_fully_synthetic_variances_are_fixed() -> None:
     # q = 1, 2, 3: m = 3, mean 2, b = 1. As fully synthetic where b is at least 2 v: v = .3,
     # T = 4/3 - .3, nu = 2 (1 - .225)^2. Else, v = .6 > b / 2, as if b were 1.2: T = 4/3 * .6 and
     # nu = 2 (1 - .6 / 1.6)^2. No variance at all: a point.
@@ -32,10 +32,7 @@ def test_noise_aware() -> None:
     check(result, estimate=[2, 2, 1], between=[1, 1, 0], within=[0.3, 0.6, 0],
           variance=[4 / 3 - 0.3, 0.8, 0], df=[2 * 0.775**2, 2 * 0.625**2, 2])  # fmt: skip
     assert result.adjusted.tolist() == [False, True, False]
-
-
-def test_fully_synthetic_zero_variance_is_fixed_too() -> None:
-    # q = -1.5, 0, 1.5 has b = 2.25, and 4/3 * 2.25 = 3 = v: T is 0.
+    # Of fully synthetic sets: q = -1.5, 0, 1.5 has b = 2.25, and 4/3 * 2.25 = 3 = v: T is 0.
     result = combine_fully_synthetic([-1.5, 0.0, 1.5], [3.0, 3.0, 3.0])
     check(result, between=2.25, variance=3, df=2)
     assert result.adjusted
@@ -115,27 +112,22 @@ def test_statsmodels_results_are_combined_as_their_arrays(rule: str) -> None:
     assert not table.isna().any().any()
 
 
-def test_by_hand_partially_synthetic() -> None:
+def test_pooled_by_hand() -> None:
     # q = 1, 2, 3; v = .5, .7, .6: T = 1/3 + .6, nu = 2 (1 + .6 * 3)^2 = 15.68.
     row = ph.measures.pool([(1.0, 0.5), (2.0, 0.7), (3.0, 0.6)]).table().iloc[0]
     assert row["standard_error"] == pytest.approx((14 / 15) ** 0.5, rel=1e-14)
     assert row["df"] == pytest.approx(15.68, rel=1e-14)
     # R: 2 * pt(-2 / sqrt(14 / 15), 15.68)
     assert row["p_value"] == pytest.approx(0.0553217771211, rel=1e-10)
-
-
-def test_by_hand_nested() -> None:
+    # Without error there is a p-value, too.
+    table = ph.measures.pool([([0.0, 1.0], [0.0, 0.0])] * 2).table()
+    assert table["p_value"].tolist() == [1, 0]
     # Nest means 2, 5: B = 4.5; within-nest variances 2, 0: bbar = 1; v = .5.
     # T = 1.5 * 4.5 - 1/2 + .5 = 6.75; 1/nu = 6.75^2 / (1 * 6.75^2) + .5^2 / (2 * 1 * 6.75^2).
     pairs = [[(1.0, 0.5), (3.0, 0.5)], [(5.0, 0.5), (5.0, 0.5)]]
     pooled = ph.measures.pool(pairs, rule="nested")
     assert pooled.variance == pytest.approx([6.75])
     assert pooled.df == pytest.approx([1 / (1 + 0.25 / (2 * 6.75**2))])
-
-
-def test_without_error_there_is_a_p_value() -> None:
-    table = ph.measures.pool([([0.0, 1.0], [0.0, 0.0])] * 2).table()
-    assert table["p_value"].tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(("models", "options", "message"), [

@@ -28,13 +28,12 @@ def test_resamples_have_the_distribution_of_all_resamples(values: list[float], n
     levels, counts = np.unique(np.round(everything, 9), return_counts=True)
     exact = counts / counts.sum()
     n_resamples = 40_000
-    drawn = np.round(
-        estimates(values, statistics=[name], n_resamples=n_resamples, rng=7).resampled[0], 9
-    )
+    found = estimates(values, statistics=[name], n_resamples=n_resamples, rng=7)
+    drawn = np.round(found.resampled[0], 9)
     assert np.isin(drawn, levels).all()
-    found = np.array([(drawn == level).mean() for level in levels])
+    shares = np.array([(drawn == level).mean() for level in levels])
     error = 5 * np.sqrt(exact * (1 - exact) / n_resamples)
-    assert (np.abs(found - exact) <= error + 1e-12).all()
+    assert (np.abs(shares - exact) <= error + 1e-12).all()
 
 
 def test_the_two_ways_to_draw_means_agree() -> None:

@@ -14,6 +14,7 @@ from pyhybrid.measures import model_utility, propensity_utility, table_utility, 
 from pyhybrid.measures.estimates import avg_ecdf, estimates, max_ecdf, summaries
 from tests.refusals import refuses
 
+HOW: Any = {"formulas": ["y ~ x + job"], "n_permutations": 2, "rng": 1}
 STATISTICS = ["mean", "median", "q15", "q90", "q33.3"]
 PAIRS = st.lists(st.tuples(st.integers(-5, 20), st.integers(1, 6)), min_size=1, max_size=25)
 
@@ -66,7 +67,7 @@ def test_a_column_of_ones_changes_no_number() -> None:
     real, other = sample(300, 1).assign(w=1), sample(300, 2).assign(w=1)
     plain = real.drop(columns="w"), other.drop(columns="w")
     one, *others = (
-        utility_summary(*tables, formulas=["y ~ x + job"], n_permutations=2, rng=1, weights=weights)
+        utility_summary(*tables, **HOW, weights=weights)
         for tables, weights in ((plain, None), ((real, other), "w"), ((real, plain[1]), "w"))
     )
     for summary in others:
@@ -78,12 +79,8 @@ def test_a_column_of_ones_changes_no_number() -> None:
 def test_whole_weights_of_tables_are_repeated_records() -> None:
     """But for standard errors and what chance explains, which repeated records would understate."""
     real, other = sample(400, 3), sample(400, 4)
-    weighted = utility_summary(real, other, formulas=["y ~ x + job"], n_permutations=2, rng=1,
-                               weights="w")  # fmt: skip
-    long = utility_summary(
-        repeated(real).drop(columns="w"), repeated(other).drop(columns="w"),
-        formulas=["y ~ x + job"], n_permutations=2, rng=1,
-    )  # fmt: skip
+    weighted = utility_summary(real, other, **HOW, weights="w")
+    long = utility_summary(*(repeated(own).drop(columns="w") for own in (real, other)), **HOW)
     # Missing numbers are set to means of the rows: the span of the design is the same.
     assert weighted.logistic.pmse == pytest.approx(long.logistic.pmse, rel=1e-6)
     assert weighted.logistic.by_set["null_mean"][1] > long.logistic.by_set["null_mean"][1]
@@ -92,10 +89,9 @@ def test_whole_weights_of_tables_are_repeated_records() -> None:
                                rtol=1e-9)  # fmt: skip
     np.testing.assert_allclose(weighted.columns.estimates["estimate"],
                                long.columns.estimates["estimate"], rtol=1e-9)  # fmt: skip
-    one = [found.one_and_two_way.one_way.set_index("column") for found in (weighted, long)]
-    assert one[0].loc["job", "total_variation"] == pytest.approx(
-        one[1].loc["job", "total_variation"]
-    )
+    ways = [found.one_and_two_way.one_way.set_index("column") for found in (weighted, long)]
+    one, two = (way.loc["job", "total_variation"] for way in ways)
+    assert one == pytest.approx(two)
     terms = [found.models[0].table for found in (weighted, long)]
     for name in ("estimate", "synthetic_estimate"):
         np.testing.assert_allclose(terms[0][name], terms[1][name], rtol=1e-9)

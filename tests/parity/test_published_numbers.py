@@ -62,16 +62,12 @@ def test_a_term_that_is_too_large_by_a_millionth_is_seen() -> None:
     fails(AssertionError, "", _check, _python, {**CASES[0], "log_lik": larger})
 
 
-def test_our_copy_of_the_program_has_the_printed_density_and_log_lik() -> None:
+def test_our_copy_of_the_program_and_python_have_the_printed_density_and_log_lik() -> None:
     data, points = PROGRAM["data"], np.array(PROGRAM["points"])
     at = ProgramAtPoints(load_program("published/negative_binomial"), data)
     apart = at.log_density(points) - PROGRAM["log_density"]
     np.testing.assert_allclose(apart, apart[0], atol=1e-11)
     np.testing.assert_allclose(at.quantities(points)["log_lik"], PROGRAM["log_lik"], rtol=1e-12)
-
-
-def test_python_has_the_log_lik_of_the_printed_program() -> None:
-    data, points = PROGRAM["data"], np.array(PROGRAM["points"])
     X, y = np.array(data["X"]), np.array(data["y"], dtype=float)
     bound = ph.NegativeBinomial("y ~ x").bind(pd.DataFrame({"y": data["y"], "x": X[:, 1]}))
     np.testing.assert_array_equal(bound.matrix.X, X)

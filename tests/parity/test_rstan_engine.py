@@ -29,10 +29,8 @@ def _bound() -> Any:
     return ph.Poisson("y ~ age").bind(table)
 
 
-@cache
 def _data() -> dict[str, Any]:
-    bound = _bound()
-    return dict(bound.stan_data(np.linspace(0, 1, bound.n), emit_log_lik=True))
+    return dict(_bound().stan_data(np.linspace(0, 1, 120), emit_log_lik=True))
 
 
 def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
@@ -53,7 +51,10 @@ def test_same_seed_same_draws_and_progress_to_the_end(rstan: Engine) -> None:
     assert len(one.inv_metric or ()) == 2
 
 
-def test_nothing_confidential_stays_with_r(rstan: Engine) -> None:
+def test_nothing_confidential_stays_with_r_also_after_ctrl_c(rstan: Engine) -> None:
+    def press(done: int, of: int) -> None:
+        raise KeyboardInterrupt
+
     short = replace(SETTINGS, chains=2, warmup=50, draws=50, parallel_chains=2)
     rstan.sample(_bound().program, _data(), seed=1, settings=short)  # compiled
     ri = rbridge.start_r()
@@ -62,6 +63,11 @@ def test_nothing_confidential_stays_with_r(rstan: Engine) -> None:
     rstan.sample(_bound().program, _data(), seed=1, settings=short)
     assert set(os.listdir(folder)) == before
     assert list(ri.evalr("ls(globalenv())")) == []
+    with pytest.raises(KeyboardInterrupt):
+        rstan.sample(_bound().program, _data(), seed=1, settings=SETTINGS, progress=press)
+    # An interrupted rstan leaves R's messages diverted into a file of the chains' messages.
+    assert list(ri.evalr("sink.number(type = 'message')")) == [2]
+    assert set(os.listdir(folder)) == before
 
 
 def test_what_fails_in_r_is_told_in_rs_words(rstan: Engine) -> None:
@@ -71,19 +77,6 @@ def test_what_fails_in_r_is_told_in_rs_words(rstan: Engine) -> None:
     less = {name: value for name, value in _data().items() if name != "y"}
     with pytest.raises(SamplingError, match=r"variable does not exist(?s:.)*name=y"):
         rstan.sample(_bound().program, less, seed=1, settings=SETTINGS)
-
-
-def test_ctrl_c_ends_sampling(rstan: Engine) -> None:
-    def press(done: int, of: int) -> None:
-        raise KeyboardInterrupt
-
-    ri = rbridge.start_r()
-    before = set(os.listdir(ri.evalr("tempdir()")[0]))
-    with pytest.raises(KeyboardInterrupt):
-        rstan.sample(_bound().program, _data(), seed=1, settings=SETTINGS, progress=press)
-    # An interrupted rstan leaves R's messages diverted into a file of the chains' messages.
-    assert list(ri.evalr("sink.number(type = 'message')")) == [2]
-    assert set(os.listdir(ri.evalr("tempdir()")[0])) == before
 
 
 @pytest.mark.parametrize(("rstan", "boost", "cause", "remedy"), [

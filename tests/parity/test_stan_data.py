@@ -25,6 +25,8 @@ HINTS = frozenset({
     "spread_ratio", "middle",
 })  # fmt: skip
 NORMAL = {"prior": "normal", "prior_scale": 1.5, "prior_scale_intercept": 4.0}
+LEVELS = {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5}
+LOG = {"transform": "log", "unit": 0.5}
 TERMS = "x * g + offset(log(nights))"
 CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "poisson": (ph.Poisson, f"count ~ {TERMS}", {}),
@@ -35,14 +37,8 @@ CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "bernoulli": (ph.Bernoulli, f"member ~ {TERMS}", {}),
     "bernoulli, published prior": (ph.Bernoulli, "member ~ x", {"prior": "published"}),
     "categorical": (ph.Categorical, "way ~ x * g", {}),
-    "categorical, declared": (
-        ph.Categorical, "way ~ 0 + g",
-        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
-    ),
-    "ordinal": (
-        ph.Ordinal, "way ~ x * g",
-        {"levels": ("walk", "car", "bus", "train"), "prior_scale": 1.5},
-    ),
+    "categorical, declared": (ph.Categorical, "way ~ 0 + g", LEVELS),
+    "ordinal": (ph.Ordinal, "way ~ x * g", LEVELS),
     "ordinal of numbers": (ph.Ordinal, "code ~ 1", {}),
     "categorical of numbers": (ph.Categorical, "code ~ x", {}),
     "beta": (ph.Beta, "share ~ 1", {}),
@@ -50,14 +46,8 @@ CASES: dict[str, tuple[Any, str, Mapping[str, Any]]] = {
     "beta_regression": (ph.BetaRegression, f"share ~ {TERMS}", NORMAL),
     "beta_regression at the edge": (ph.BetaRegression, "edge ~ x", {"edge": 0.01}),
     "normal_regression": (ph.NormalRegression, f"income ~ {TERMS}", {}),
-    "log normal": (
-        ph.NormalRegression, f"share ~ {TERMS}",
-        {"transform": "log", "unit": 0.5, "min_sd": 0.01, **NORMAL},
-    ),
-    "LogNormal": (
-        ph.LogNormal, f"share ~ {TERMS}",
-        {"transform": "log", "unit": 0.5, "prior": "normal"},
-    ),
+    "log normal": (ph.NormalRegression, f"share ~ {TERMS}", {**LOG, "min_sd": 0.01, **NORMAL}),
+    "LogNormal": (ph.LogNormal, f"share ~ {TERMS}", {**LOG, "prior": "normal"}),
     "gamma": (ph.Gamma, f"share ~ {TERMS}", {"unit": 0.5}),
     "gamma, published prior": (ph.Gamma, "share ~ x", {"prior": "published"}),
     "normal_mixture": (
@@ -84,18 +74,13 @@ def _table() -> pd.DataFrame:
     })  # fmt: skip
 
 
-def _in_order(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Rows by their predictors, which the programs of levels get in that order."""
-    X = np.reshape(data["X"], (-1, int(data["K"])))
-    order = np.lexsort([np.asarray(data["y"]), *np.round(X, 9).T])
-    return {**data, "X": X[order], **{k: np.asarray(data[k])[order] for k in ("y", "weights")}}
-
-
 def _sorted(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The block without hints; columns of X, with what belongs to them, in one order."""
-    if "n_levels" in data:
-        data = _in_order(data)
     own = {k: np.asarray(v, dtype=float) for k, v in data.items() if k not in HINTS}
+    if "n_levels" in data:  # rows by their predictors: programs of levels get them in that order
+        own["X"] = own["X"].reshape(-1, int(data["K"]))
+        order = np.lexsort([own["y"], *np.round(own["X"], 9).T])
+        own |= {k: own[k][order] for k in ("X", "y", "weights")}
     if "X" in own:
         order = np.lexsort(np.round(own["X"], 9) + 0.0)
         own["X"] = own["X"][:, order]

@@ -116,12 +116,9 @@ def test_releases_cost_what_pythons_do(
     assert np.atleast_1d(found["record"]).tolist() == [refit.record + 1 for refit in refits]
     losses = [refit.loss for refit in refits]
     np.testing.assert_allclose(np.atleast_1d(found["loss"]), losses, rtol=1e-6)
-    expected = {
-        "epsilon_published": charge.epsilon_published,
-        "epsilon_lipschitz": charge.epsilon_lipschitz,
-        "epsilon_range": charge.epsilon_range,
-        "epsilon_gaussian": charge.epsilon_by("gaussian", delta=1e-6),
-    }
+    ways = ("epsilon_published", "epsilon_lipschitz", "epsilon_range")
+    expected = {way: getattr(charge, way) for way in ways}
+    expected["epsilon_gaussian"] = charge.epsilon_by("gaussian", delta=1e-6)
     for way, epsilon in expected.items():
         assert found["charge"][way] == pytest.approx(epsilon, abs=0.011), way  # rounded up
     for table in found["synthetic"]:

@@ -52,35 +52,24 @@ def stand_in(
     return put
 
 
-def _back(value: Any) -> Any:
-    return rbridge.from_r(rbridge.to_r(value))
-
-
-@pytest.mark.parametrize("value", [None, True, 3, -7.25, np.inf, "naïve ∆", ""])
-def test_scalars_come_back(value: Any, r: Any) -> None:
-    back = _back(value)
-    assert back == value
-    assert type(back) is type(value)
-
-
 @pytest.mark.parametrize("value", [
+    None, True, 3, -7.25, np.inf, "naïve ∆", "", {"a": 1, "b": [True, "x", {"c": 2.5}], "no": None},
     np.array([1.5, -np.inf, np.nan]), np.array([1]), np.array([], dtype=float),
     np.array([True, False]), np.array([2**31 - 1, -(2**31) + 1]), np.array([2**31, -5]),
     np.array([2**53, -(2**53)]), np.arange(6.0).reshape(2, 3),
     np.arange(24).reshape(2, 3, 4), np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     np.array([["a", "b"], ["c", None]], dtype=object),
 ])  # fmt: skip
-def test_arrays_come_back_in_shape(value: Any, r: Any) -> None:
-    back = _back(value)
-    assert back.shape == value.shape
+def test_values_come_back_in_type_and_shape(value: Any, r: Any) -> None:
+    back = rbridge.from_r(rbridge.to_r(value))
+    assert type(back) is type(value)
+    assert np.shape(back) == np.shape(value)
     np.testing.assert_array_equal(back, value)
 
 
-def test_a_matrix_has_its_rows_in_r_and_lists_and_dicts_come_back(r: Any) -> None:
+def test_a_matrix_has_its_rows_in_r(r: Any) -> None:
     matrix = rbridge.to_r(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     assert list(r.evalr("function(m) c(dim(m), m[2, 1], m[1, 3])")(matrix)) == [2, 3, 4, 3]
-    value = {"a": 1, "b": [True, "x", {"c": 2.5}], "nothing": None}
-    assert _back(value) == value
 
 
 def test_r_sees_the_columns_of_a_table_with_gaps_and_levels(r: Any) -> None:
@@ -196,12 +185,6 @@ def test_ctrl_c_ends_a_call_that_prints(probe: Any) -> None:
     assert rbridge.call_r("round_up", epsilon=0.3) == 0.3
 
 
-def test_nothing_is_left_in_rs_global_environment(r: Any) -> None:
-    before = list(r.evalr("ls(globalenv(), all.names = TRUE)"))
-    rbridge.call_r("lipschitz_bounds", log_lik=np.ones((3, 3)))
-    assert list(r.evalr("ls(globalenv(), all.names = TRUE)")) == before
-
-
 _IN_A_NEW_PROCESS = """
 import locale, os, signal, subprocess, sys
 os.environ.pop("LD_LIBRARY_PATH", None)
@@ -211,6 +194,7 @@ before = locale.setlocale(locale.LC_ALL)
 from pyhybrid import rbridge
 assert "rpy2" not in sys.modules
 assert rbridge.call_r("epsilon_of_bound", bound=0.15) == 0.3
+assert list(rbridge.start_r().evalr("ls(globalenv(), all.names = TRUE)")) == []
 assert locale.setlocale(locale.LC_ALL) == before, locale.setlocale(locale.LC_ALL)
 assert signal.getsignal(signal.SIGINT) is mine
 # R's library path may hold another libpython: worker processes died of it.
@@ -223,7 +207,7 @@ sys.stdout.write("FOLDER" + folder)
 """
 
 
-def test_starting_r_leaves_locale_signals_console_and_disk_alone(r: Any) -> None:
+def test_starting_r_leaves_locale_signals_console_disk_and_rs_globals_alone(r: Any) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", _IN_A_NEW_PROCESS], capture_output=True, text=True,
         cwd=ROOT, check=False,
@@ -255,6 +239,7 @@ def test_no_r(
 @pytest.mark.parametrize(("printed", "rpy2", "cause"), [
     ("R:4.2.2", "3.6.6", "R is too old for the installed rpy2: found R 4.2.2"),
     ("R:4.2.2", "", "rpy2 must be installed"),
+    ("R:4.2.2\\nmatrixStats:1", "3.6.5", "fails in a trial process"),
     ("R:4.5.1\\nmatrixStats:", "3.6.6", "matrixStats must be installed"),
     ("nothing of a version", "3.6.6", "R must start"),
 ])  # fmt: skip
@@ -262,16 +247,9 @@ def test_what_does_not_fit_is_named(
     printed: str, rpy2: str, cause: str, monkeypatch: pytest.MonkeyPatch,
     stand_in: Callable[[str], None],
 ) -> None:  # fmt: skip
+    """An rpy2 that crashes does so in a process of its own."""
     monkeypatch.setattr(status_module, "version_of", lambda name: rpy2)
+    monkeypatch.setattr(status_module, "_TRIAL", "import os; os.abort()")
     stand_in(f"printf '{printed}\\n'")
     assert cause in _refusal()
     assert "install" in rbridge.r_status().remedy
-
-
-def test_an_rpy2_that_crashes_is_found_out_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, stand_in: Callable[[str], None]
-) -> None:
-    monkeypatch.setattr(status_module, "version_of", lambda name: "3.6.5")
-    monkeypatch.setattr(status_module, "_TRIAL", "import os; os.abort()")
-    stand_in("printf 'R:4.2.2\\nmatrixStats:1\\n'")
-    assert "fails in a trial process" in _refusal()

@@ -4,7 +4,8 @@ import itertools
 import re
 from html.parser import HTMLParser
 
-__all__ = ["Page", "check_page", "contrast"]
+from matplotlib.colors import to_rgb
+
 VOID = {"meta", "img", "br", "hr", "link", "input"}
 
 
@@ -72,8 +73,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(color: str) -> float:
-    digits = color.lstrip("#")
-    digits = "".join(2 * d for d in digits) if len(digits) == 3 else digits
-    parts = [int(digits[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+    parts = to_rgb(color)
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -78,7 +78,7 @@ def test_constants_do_no_harm_and_missing_values_are_judged() -> None:
     assert judge_outcome(pd.Series([1.0]), [pd.Series([1.0])]) == ()
 
 
-def test_shares_by_set_and_their_means() -> None:
+def test_shares_by_set_and_their_means_in_the_order_of_levels_of_which_thirty_are_shown() -> None:
     data = pd.Series(["a", "b", "b", "b"])
     sets = [pd.Series(["b", "b", "c", "a"]), pd.Series(["b", "b", "b", "b"])]
     found = shares_of(data, sets)
@@ -86,9 +86,6 @@ def test_shares_by_set_and_their_means() -> None:
     np.testing.assert_allclose(found.to_numpy().T, [[0.75, 0.25, 0], [0.5, 0.25, 0.25], [1, 0, 0]])
     rows = column_section("way", data, sets).tables[0].rows
     assert rows == [["b", "0.750", "0.750"], ["a", "0.250", "0.125"], ["c", "0.000", "0.125"]]
-
-
-def test_ordered_levels_keep_their_order_and_thirty_are_shown() -> None:
     kind = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
     data = pd.Series(["high", "high", "low", "middle"], dtype=kind)
     assert shares_of(data, [data]).index.tolist() == ["low", "middle", "high"]

@@ -14,11 +14,11 @@ import pytest
 import pyhybrid as ph
 from pyhybrid.running.files import cache_folder
 from tests.docs.snippets import python_snippets
+from tests.reports.test_notebooks import cells_of
 
 pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "pages" / "howto" / "from_the_supplement.md"
-NOTEBOOK = ROOT / "notebooks" / "07_moving_from_r.ipynb"
 # What the test takes out of R when the page has run.
 _RECORD = """
 write_matrix <- function(x, file) writeBin(as.vector(x), file)
@@ -38,11 +38,6 @@ jsonlite::write_json(
 """
 
 
-def _cells() -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
-    return [{**cell, "source": "".join(cell["source"])} for cell in cells]
-
-
 def _rows() -> list[tuple[str, str, str]]:
     """The page's three columns: the supplement's step, R and Python."""
     found = []
@@ -53,11 +48,6 @@ def _rows() -> list[tuple[str, str, str]]:
             found.append((step, code[0], code[1]))
     assert len(found) == 10
     return found
-
-
-def _blocks(language: str) -> str:
-    """Code of one column."""
-    return "\n".join(row[1 if language == "r" else 2] for row in _rows())
 
 
 _SETTINGS = "SamplerSettings(adapt_delta=0.99, warmup=500, draws=500)"
@@ -75,7 +65,8 @@ def _python(folder: Path) -> dict[str, Any]:
     """The page's variables after its Python, of chains half as long."""
     names: dict[str, Any] = {}
     (table,) = python_snippets(PAGE)
-    text = _changed(_blocks("python"), "SamplerSettings(adapt_delta=0.99)", f"{_SETTINGS}, {_RULE}")
+    text = "\n".join(python for _, _, python in _rows())
+    text = _changed(text, "SamplerSettings(adapt_delta=0.99)", f"{_SETTINGS}, {_RULE}")
     before = os.getcwd()
     os.chdir(folder)
     try:
@@ -101,7 +92,8 @@ def in_r(folder: Path, rstan: None) -> dict[str, Any]:
         _run("R", "CMD", "INSTALL", "--no-docs", f"--library={library}", str(ROOT), cwd=folder)
         (cache_folder() / "rstan").mkdir(parents=True, exist_ok=True)
         (folder / "compiled").symlink_to(cache_folder() / "rstan")
-        shorter = _changed(_blocks("r"), "adapt_delta = 0.99", f"adapt_delta = 0.99, {_IN_R}")
+        text = "\n".join(of_r for _, of_r, _ in _rows())
+        shorter = _changed(text, "adapt_delta = 0.99", f"adapt_delta = 0.99, {_IN_R}")
         (folder / "page.R").write_text(shorter + _RECORD, encoding="utf-8")
         _run("Rscript", "page.R", cwd=folder, R_LIBS=str(library))
     return dict(json.loads(result.read_text()))
@@ -114,8 +106,9 @@ def _run(*command: str, cwd: Path, **more: str) -> None:
 
 
 def test_the_notebook_has_the_pages_lines() -> None:
-    code = [cell["source"] for cell in _cells() if cell["cell_type"] == "code"]
-    words = [cell["source"] for cell in _cells() if cell["cell_type"] == "markdown"]
+    cells = cells_of("7")
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    words = [cell["source"] for cell in cells if cell["cell_type"] == "markdown"]
     for (step, of_r, of_python), place in zip(_rows(), range(2, 100, 2), strict=False):
         assert code[place : place + 2] == [f"%%R\n{of_r}", of_python]
         title, _, told = step.partition(".** ")
@@ -164,7 +157,7 @@ def test_python_gives_rs_numbers_from_rs_draws(folder: Path, in_r: dict[str, Any
 
 
 def test_names_on_the_page_exist() -> None:
-    table = _cells()[-1]["source"].split("## Names")[1]
+    table = cells_of("7")[-1]["source"].split("## Names")[1]
     for name in re.findall(r"\bph\.(\w+)", table):
         assert name in {*ph.__all__, *ph.ROOMS}
     exported = re.findall(r"export\((\w+)\)", (ROOT / "NAMESPACE").read_text())

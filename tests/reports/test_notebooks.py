@@ -16,14 +16,15 @@ from pyhybrid.reports.notebooks import (
     notebook_names,
     render_notebook,
 )
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 NAMES = notebook_names()
 
 
-def _cells(name: str) -> list[dict[str, Any]]:
-    cells: list[dict[str, Any]] = json.loads(find_notebook(name).read_text("utf-8"))["cells"]
-    return cells
+def cells_of(name: str) -> list[dict[str, Any]]:
+    """Of a stored notebook, with the source of each as one text."""
+    cells = json.loads(find_notebook(name).read_text("utf-8"))["cells"]
+    return [{**cell, "source": "".join(cell["source"])} for cell in cells]
 
 
 def test_the_papers_notebooks_are_there() -> None:
@@ -35,15 +36,14 @@ def test_the_papers_notebooks_are_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_stored_without_outputs_and_with_words(name: str) -> None:
-    cells = _cells(name)
+    cells = cells_of(name)
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
-    assert "".join(cells[0]["source"]).startswith("# ")
+    assert cells[0]["source"].startswith("# ")
     assert len(code) >= 5
     for cell in code:
-        source = "".join(cell["source"])
-        if not source.startswith("%"):
-            ast.parse(source)
+        if not cell["source"].startswith("%"):
+            ast.parse(cell["source"])
 
 
 @pytest.mark.long
@@ -60,19 +60,15 @@ def test_the_quick_start_runs_and_needs_nothing_else() -> None:
     assert "Traceback" not in text
 
 
-def _notebook(path: Path, *sources: str) -> Path:
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
-    cells = [{**cell, "id": f"c{k}", "source": source} for k, source in enumerate(sources)]
-    made = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(json.dumps(made))
-    return path
-
-
 @pytest.mark.long
 def test_what_fails_or_is_no_notebook_is_named_and_nothing_is_left(tmp_path: Path) -> None:
     before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("pyhybrid-*"))
-    with pytest.raises(NotebookFailed, match=r"own\.ipynb: ValueError: no such thing"):
-        render_notebook(_notebook(tmp_path / "own.ipynb", "raise ValueError('no such thing')"))
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "id": "c",
+            "source": "raise ValueError('no such thing')"}  # fmt: skip
+    made = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "own.ipynb").write_text(json.dumps(made))
+    said = r"own\.ipynb: ValueError: no such thing"
+    fails(NotebookFailed, said, render_notebook, tmp_path / "own.ipynb")
     assert set(Path(os.environ.get("TMPDIR", "/tmp")).glob("pyhybrid-*")) <= before
     assert issubclass(NotebookFailed, PyhybridError)
     (tmp_path / "x.ipynb").write_text("no json")

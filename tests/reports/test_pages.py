@@ -48,12 +48,8 @@ def data() -> pd.DataFrame:
     return pd.DataFrame({"site": site, "x": x, "wage": 20_000 + 3_000 * x + rng.normal(size=300)})
 
 
-@pytest.fixture(scope="module")
-def wreck(data: pd.DataFrame) -> pd.DataFrame:
-    return data.assign(wage=data["wage"].to_numpy()[::-1] * 3)
-
-
-def test_utility_names_what_is_poor(data: pd.DataFrame, wreck: pd.DataFrame) -> None:
+def test_utility_names_what_is_poor(data: pd.DataFrame) -> None:
+    wreck = data.assign(wage=data["wage"].to_numpy()[::-1] * 3)
     same, bad = (
         utility_summary(data, sets, rng=1, n_permutations=3, formulas=["wage ~ x"], rule="single")
         for sets in ([data], [wreck])

@@ -19,6 +19,7 @@ from tests.reports.accessible import Page, check_page
 SEED = 918_273_645
 MODEL = ph.NegativeBinomial("visits ~ 1")
 SETTINGS = ph.engines.SamplerSettings(warmup=500, draws=500)
+OPTIONS = {"seed": SEED, "engine": "embedded", "settings": SETTINGS}
 HOSTILE = '<b>x</b> & "y" **z** $a_{ \''
 
 
@@ -43,8 +44,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def release(data):
-    options = {"n_synthetic": 3, "seed": SEED, "engine": "embedded", "settings": SETTINGS}
-    return ph.LipschitzWeighted(MODEL).release(data, **options)
+    return ph.LipschitzWeighted(MODEL).release(data, n_synthetic=3, **OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,8 @@ def html(release, data):
     return release_report(release, data)
 
 
-@pytest.fixture(scope="module")
-def page(html):
-    return Page(html)
-
-
-def test_self_contained_without_scripts(html, page):
+def test_self_contained_without_scripts_and_accessible(html):
+    page = Page(html)
     plain = without_images(html).lower()
     assert [word for word in ("<script", "http", "url(", "@import") if word in plain] == []
     names = {name for _, attrs in page.tags for name in attrs}
@@ -69,9 +65,6 @@ def test_self_contained_without_scripts(html, page):
     for head, _, body in (source.partition(",") for source in sources):
         assert head == "data:image/png;base64"
         assert base64.b64decode(body).startswith(b"\x89PNG")
-
-
-def test_accessible(page, html):
     check_page(html)
     assert page.attributes("html")[0]["lang"] == "en"
     assert (len(page.attributes("table")), len(page.attributes("figure"))) == (4, 6)
@@ -100,12 +93,6 @@ def test_epsilon_is_never_rounded_down(release, epsilon):
     assert float(shown) >= epsilon
 
 
-def test_statement_is_whole(page, release):
-    text = "".join(page.text.split())
-    for line in release.statement.replace("**", "").splitlines():
-        assert "".join(line.lstrip("#- ").split()) in text
-
-
 def test_summaries_equal_numpy(html, release, data):
     rows = {row[0]: row[1:] for row in cells(html, "Summaries")}
     assert set(rows) - {""} == {"data", "LipschitzWeighted, mean of 3"}
@@ -114,7 +101,10 @@ def test_summaries_equal_numpy(html, release, data):
         np.testing.assert_allclose(np.array(rows[name], float), np.mean(each, axis=0), rtol=5e-4)
 
 
-def test_diagnostics_and_provenance(html, release):
+def test_statement_diagnostics_and_provenance_are_whole(html, release):
+    text = "".join(Page(html).text.split())
+    for line in release.statement.replace("**", "").splitlines():
+        assert "".join(line.lstrip("#- ").split()) in text
     rows = {row[0]: row[1] for row in cells(html, "Worst values")}
     assert float(rows["max_rhat"]) == pytest.approx(release.diagnostics.max_rhat, abs=6e-4)
     assert rows["n_draws"] == f"{release.diagnostics.n_draws:,}"
@@ -177,8 +167,7 @@ def test_a_release_without_a_model_has_no_rows_about_fits(data):
 
 @pytest.mark.long
 def test_steps_of_a_reweighting_are_shown(data):
-    mechanism = ph.LipschitzWeighted(MODEL, reweighting=True)
-    release = mechanism.release(data, seed=SEED, engine="embedded", settings=SETTINGS)
+    release = ph.LipschitzWeighted(MODEL, reweighting=True).release(data, **OPTIONS)
     html = release_report(release, data)
     steps = cells(html, "Steps of the search")
     assert len(steps) == 1 + len(release.reweighted.steps)

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pyhybrid.core.errors import InvalidInput, SaveFailed
+from pyhybrid.core.errors import SaveFailed
 from pyhybrid.core.randomness import Streams
 from pyhybrid.studies import (
     STUDIES,
@@ -30,7 +30,7 @@ from pyhybrid.studies import (
 )
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page
 from pyhybrid.studies.study import NOTES, Claim, all_hold, falls, nearer
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,10 +62,7 @@ def _values(values: Any, synthesizer: str = "LW", quantity: str = "bound") -> pd
     return pd.DataFrame({"replicate": range(len(values)), "value": values}).assign(**whole)
 
 
-def _published(low: float, high: float, synthesizer: str = "LW", quantity: str = "bound",
-               setting: str = "a", **line: Any) -> Published:  # fmt: skip
-    return Published(setting=setting, synthesizer=synthesizer, quantity=quantity, shown="x",
-                     low=low, high=high, **line)  # fmt: skip
+_published = partial(Published, setting="a", synthesizer="LW", quantity="bound", shown="x")
 
 
 def test_summary_is_the_mean_with_its_error(tmp_path: Path) -> None:
@@ -125,47 +122,47 @@ def test_a_failing_database_is_noted_and_the_rest_goes_on(
     assert " databases failed" in out
 
 
+@pytest.fixture
+def done(tmp_path: Path) -> Path:
+    """The folder of a study that has been run."""
+    run_study(_study("a"), out=tmp_path / "out", **OPTIONS)
+    return tmp_path / "out"
+
+
 @pytest.mark.parametrize(("change", "message"), [
     ({"seed": 2}, "of seed 1, not 2"), ({"size": "paper"}, "of options"),
     ({"study": _study("a", "b")}, "of settings"),
     ({"study": _study("a", name="U")}, "of study 'T', not 'U'"),
 ])  # fmt: skip
-def test_other_results_are_not_mixed(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    study = _study("a")
-    run_study(study, out=tmp_path / "out", **OPTIONS)
-    refuses(message, run_study, **{"study": study, "out": tmp_path / "out", **OPTIONS, **change})
+def test_other_results_are_not_mixed(change: dict[str, Any], message: str, done: Path) -> None:
+    refuses(message, run_study, **{"study": _study("a"), "out": done, **OPTIONS, **change})
 
 
-def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
-    run_study(_study("a"), out=tmp_path / "out", **OPTIONS)
-    header = json.loads((tmp_path / "out" / "study.json").read_text())
-    (tmp_path / "out" / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
-    refuses(r"pyhybrid '0.0.9', not", run_study, _study("a"), out=tmp_path / "out", **OPTIONS)
-    assert load_study(tmp_path / "out").header["pyhybrid"] == "0.0.9"  # reading mixes nothing
+def test_results_of_another_version_are_refused_and_a_damaged_part_is_named(done: Path) -> None:
+    header = json.loads((done / "study.json").read_text())
+    (done / "study.json").write_text(json.dumps({**header, "pyhybrid": "0.0.9"}))
+    refuses(r"pyhybrid '0.0.9', not", run_study, _study("a"), out=done, **OPTIONS)
+    assert load_study(done).header["pyhybrid"] == "0.0.9"  # reading mixes nothing
+    part = next((done / "parts").iterdir())
+    part.write_bytes(b"no parquet")
+    refuses(part.name, load_study, done)
 
 
 def test_folders_that_will_not_do(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("x")
-    with pytest.raises(InvalidInput, match="new, empty or of this study"):
-        run_study(_study("a"), out=tmp_path / "full", **OPTIONS)
+    study = _study("a")
+    refuses("new, empty or of this study", run_study, study, out=tmp_path / "full", **OPTIONS)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     (tmp_path / "file").write_text("x")
-    with pytest.raises(SaveFailed, match="cannot be written"):
-        run_study(_study("a"), out=tmp_path / "file" / "sub", **OPTIONS)
+    below = tmp_path / "file" / "sub"
+    fails(SaveFailed, "cannot be written", run_study, study, out=below, **OPTIONS)
     refuses("must hold a study, whole and as saved", load_study, tmp_path)
     for wrong, message in (({"replicates": 0}, "replicates"), ({"size": "huge"}, "quick, paper"),
                            ({"workers": 0}, "workers"), ({"seed": -1}, "seed"),
                            ({"data": __file__}, "give no data"),
                            ):  # fmt: skip
-        refuses(message, run_study, _study("a"), out=tmp_path / "new", **{**OPTIONS, **wrong})
-
-
-def test_a_damaged_part_is_named(tmp_path: Path) -> None:
-    run_study(_study("a"), out=tmp_path / "out", **OPTIONS)
-    part = next((tmp_path / "out" / "parts").iterdir())
-    part.write_bytes(b"no parquet")
-    refuses(part.name, load_study, tmp_path / "out")
+        refuses(message, run_study, study, out=tmp_path / "new", **{**OPTIONS, **wrong})
 
 
 ONE = {"one_database": True}
@@ -185,21 +182,18 @@ def test_verdicts_of_published_numbers(
     """Mean 3 and deviation 1 among databases exactly."""
     values = np.random.default_rng(1).normal(size=n)
     rows = _values(3 + (values - values.mean()) / values.std(ddof=1))
-    study = _study("a", published=(_published(low, high, **line),))
+    study = _study("a", published=(_published(low=low, high=high, **line),))
     lines = reproduce(study, summarize(rows))
     assert lines["verdict"].tolist() == [verdict]
     assert "±" in lines["threshold"][0]
 
 
-def _rows(holds: bool | None, summary: pd.DataFrame) -> tuple[str, bool | None]:
-    return f"{len(summary)} row", holds
-
-
 def test_verdicts_of_claims() -> None:
-    summary, published = summarize(_values(np.ones(10))), _published(1, 1, setting="b")
+    summary, published = summarize(_values(np.ones(10))), _published(low=1, high=1, setting="b")
+    one, few = {"text": "it holds", "threshold": "one row"}, {"fewest": 11}
     claims = tuple(
-        Claim(text="it holds", threshold="one row", check=partial(_rows, holds), **of)
-        for holds, of in ((True, {}), (False, {}), (None, {}), (True, {"fewest": 11}))
+        Claim(**one, check=lambda rows, holds=holds: (f"{len(rows)} row", holds), **of)
+        for holds, of in ((True, {}), (False, {}), (None, {}), (True, few))
     )
     lines = reproduce(_study("a", published=(published,), claims=claims), summary)
     assert lines["ours"].tolist() == ["not run", *["1 row"] * 4]
@@ -218,7 +212,7 @@ def test_what_tells_of_the_papers_data_is_no_evidence(
 ) -> None:
     rows = _values(np.random.default_rng(1).normal(3, 0.1, 20), synthesizer, quantity)
     lines = [
-        _published(3, 3, name, what, one_database=True)
+        _published(low=3, high=3, synthesizer=name, quantity=what, one_database=True)
         for name, what in ((synthesizer, quantity), ("Censor_w", "q15 less the data's"))
     ]
     study = _study("a", published=tuple(lines))

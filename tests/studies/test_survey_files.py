@@ -16,13 +16,11 @@ from tests.refusals import refuses
 @pytest.fixture
 def doctorates(tmp_path: Path) -> Path:
     rng = np.random.default_rng(3)
-    table = pd.DataFrame(
-        {
-            "GENDER": rng.choice(["F", "M"], 400), "AGEGR": rng.choice([30, 35, 40], 400),
-            "SALARY": rng.lognormal(11.3, 0.5, 400).round(-3).astype(int),
-            "WKSWKGR": rng.choice([1, 2, 3], 400),
-        }
-    )  # fmt: skip
+    table = pd.DataFrame({
+        "GENDER": rng.choice(["F", "M"], 400), "AGEGR": rng.choice([30, 35, 40], 400),
+        "SALARY": rng.lognormal(11.3, 0.5, 400).round(-3).astype(int),
+        "WKSWKGR": rng.choice([1, 2, 3], 400),
+    })  # fmt: skip
     table.loc[:49, "SALARY"] = 9_999_998  # not asked
     table.to_csv(tmp_path / "epsd17.csv", index=False)
     return tmp_path / "epsd17.csv"
