@@ -246,12 +246,7 @@ def _row(name: str, label: str, price: str, stored: pd.DataFrame) -> str:
     )
 
 
-def sizes(
-    n: int = 100_000,
-    n_columns: int = 30,
-    n_levels: int = 300,
-    counts: int = 0,
-) -> float:
+def sizes(n: int = 100_000, n_columns: int = 30, n_levels: int = 300, counts: int = 0) -> float:
     """CPU seconds of a table of this size by noisy marginals.
 
     One column has `n_levels` levels (none for 0), so many `counts`, the others have three levels.

@@ -533,10 +533,7 @@ class ClippedScores(NoiseMechanism):
 
 
 def release_in_sequence(
-    steps: Sequence[ClippedScores],
-    df: pd.DataFrame,
-    m: int,
-    progress: FitProgress | None,
+    steps: Sequence[ClippedScores], df: pd.DataFrame, m: int, progress: FitProgress | None
 ) -> list[Made]:
     """Each step's estimate and tables, given the columns synthesized before it.
 
@@ -573,10 +570,7 @@ def _check_reads(steps: Sequence[ClippedScores], df: pd.DataFrame) -> None:
 
 
 def _bound_after(
-    step: ClippedScores,
-    df: pd.DataFrame,
-    drawn: pd.DataFrame,
-    synthesized: Mapping[str, Form],
+    step: ClippedScores, df: pd.DataFrame, drawn: pd.DataFrame, synthesized: Mapping[str, Form]
 ) -> ScoredTable:
     """The step bound to the confidential records `df`, coded by the synthetic table `drawn`."""
     public = step.bind(drawn)
@@ -598,12 +592,7 @@ def _bound_after(
         table = with_columns(table, {name: form.cast(form.read(kept))})
     matrix, coded = _coded_by(public.design, table)
     outcome[~(present & coded)] = np.nan
-    return replace(
-        public,
-        table=df,
-        scoring=step.model.scoring(matrix),
-        outcome=outcome,
-    )
+    return replace(public, table=df, scoring=step.model.scoring(matrix), outcome=outcome)
 
 
 def _coded_by(design: Design, table: pd.DataFrame) -> tuple[Matrix, npt.NDArray[np.bool_]]:

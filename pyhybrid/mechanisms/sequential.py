@@ -147,11 +147,7 @@ class SequentialSynthesis(Mechanism):
         return steps
 
     def _joined(
-        self,
-        df: pd.DataFrame,
-        made: Sequence[Made],
-        origin: Origin,
-        random: Streams,
+        self, df: pd.DataFrame, made: Sequence[Made], origin: Origin, random: Streams
     ) -> Release:
         """The release of all columns; its parts say what each step did, and have no tables."""
         parts = [step.record for step in made]

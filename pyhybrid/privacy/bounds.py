@@ -181,10 +181,7 @@ def loss_ranges(log_lik: Any, alpha: Any = None, *, draw_quantile: float = 1.0) 
     # Infinite also where only a dropped draw is not finite, as for the Lipschitz bounds.
     by_record = scaled_maxima(np.where(bounded, spread, np.inf), weights)
     return LossRanges(
-        by_record=by_record,
-        overall=float(by_record.max()),
-        kept_draws=kept,
-        draw_quantile=quantile,
+        by_record=by_record, overall=float(by_record.max()), kept_draws=kept, draw_quantile=quantile
     )
 
 

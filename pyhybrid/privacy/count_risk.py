@@ -87,9 +87,7 @@ def _in_group(y: FloatArray, radius: float, kind: str, pairwise: bool) -> FloatA
     here = np.arange(d)
     low = _first(np.zeros_like(here), here, lambda j: distinct - distinct[j] <= reach)
     high = _first(
-        here + 1,
-        np.full_like(here, d),
-        lambda j: distinct[np.minimum(j, d - 1)] - distinct > reach,
+        here + 1, np.full_like(here, d), lambda j: distinct[np.minimum(j, d - 1)] - distinct > reach
     )
     before = np.concatenate(([0], np.cumsum(times)))
     sizes = before[high] - before[low]

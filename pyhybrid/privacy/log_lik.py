@@ -54,11 +54,7 @@ class LogLik:
 
     @classmethod
     def of_draws(
-        cls,
-        bound: Any,
-        draws: Any,
-        make: Callable[[Any], Iterable[FloatArray]],
-        row_of: IntArray,
+        cls, bound: Any, draws: Any, make: Callable[[Any], Iterable[FloatArray]], row_of: IntArray
     ) -> LogLik:
         """`make(draws)`, held after it was computed while `bound` and `draws` are in use."""
         log_lik = cls(make=lambda: _held(bound, draws, make), row_of=row_of)

@@ -217,8 +217,7 @@ def reweight(
     weights = check_alpha(alpha, lipschitz.size)
     k = check_fraction(k, "k")
     check_each(
-        np.isfinite(lipschitz),
-        "by_record must be finite: record {} has no bound; give it weight 0",
+        np.isfinite(lipschitz), "by_record must be finite: record {} has no bound; give it weight 0"
     )
     overall = float(lipschitz.max()) if bound is None else check_positive(bound, "bound")
     raised = np.where(weights > 0, 1.0, 0.0)  # a record without any bound to meet goes to 1

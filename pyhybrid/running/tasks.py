@@ -46,10 +46,7 @@ class Done(Generic[Task, Result]):
 
 
 def run_tasks(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    *,
-    workers: int = 1,
+    function: Callable[[Task], Result], tasks: Sequence[Task], *, workers: int = 1
 ) -> Iterator[Done[Task, Result]]:
     """Yield tasks as they end, failed ones too, from `workers` processes, here in turn with one;
     SamplingError if a worker dies."""

@@ -45,14 +45,7 @@ from pyhybrid.masking import (
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
-from pyhybrid.studies.study import (
-    Measured,
-    Size,
-    Study,
-    measured,
-    published_in,
-    read_columns,
-)
+from pyhybrid.studies.study import Measured, Size, Study, measured, published_in, read_columns
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]

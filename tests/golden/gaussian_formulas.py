@@ -10,14 +10,7 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 from typing import Any
 
-from tests.golden.formulas import (
-    DECIMALS,
-    Case,
-    Matrix,
-    ceiling_at,
-    center_and_censor,
-    quantile7,
-)
+from tests.golden.formulas import DECIMALS, Case, Matrix, ceiling_at, center_and_censor, quantile7
 
 getcontext().prec = 60
 HALF_LOG_TWO_PI = (

@@ -9,11 +9,7 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.mechanisms import Censored, CountWeighted
 from pyhybrid.models import Poisson
 from pyhybrid.studies import STUDIES
-from pyhybrid.studies.open_questions import (
-    _inside,
-    measure_k,
-    measure_l,
-)
+from pyhybrid.studies.open_questions import _inside, measure_k, measure_l
 from pyhybrid.studies.study import score_sets
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # chains are short

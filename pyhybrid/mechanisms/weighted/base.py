@@ -226,12 +226,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         )
 
     def release_from(
-        self,
-        session: FitSession,
-        *,
-        n_synthetic: int,
-        n_draws_released: int,
-        refits: int = REFITS,
+        self, session: FitSession, *, n_synthetic: int, n_draws_released: int, refits: int = REFITS
     ) -> Release:
         """Release from the data and fits of `session`; see `release`. Each takes draws of theta
         that none before it took, and random numbers of its own: their charges add."""
