@@ -32,8 +32,7 @@ _ROW = re.compile(r"^(\w+): ?(.*(?:\n[ ]{4,}.*)*)", re.MULTILINE)
 
 @functools.cache
 def help_texts(name: str) -> dict[str, str]:
-    """Texts of `help.txt` on a command: its `line` in the list, an `example`, its arguments and
-    options."""
+    """Texts of `help.txt` on a command: `line` in the list, `example`, arguments and options."""
     text = files("pyhybrid.cli").joinpath("help.txt").read_text(encoding="utf-8")
     body = text.partition(f"\n=== {name}\n")[2].partition("\n=== ")[0]
     return {key: " ".join(said.split()) for key, said in _ROW.findall(body)}

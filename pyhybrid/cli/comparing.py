@@ -81,8 +81,7 @@ _KEEP = "{}/  CONFIDENTIAL, to keep: {}\n\n{}"
 
 
 def build_mechanisms(texts: Sequence[str], model: Model) -> dict[str, Any]:
-    """Candidates by the text that names them, none of them twice; the papers' set if there is
-    none."""
+    """Candidates by the text that names them, each once; the papers' set if there is none."""
     opt.check_once(texts, "--mechanism")
     chosen = {text: text for text in texts} or DEFAULT_SET
     return {

@@ -60,8 +60,7 @@ def note(line: str) -> None:
 
 @contextlib.contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Yield a progress callback that draws bars, or writes lines where standard error is no
-    terminal."""
+    """Yield a progress callback: bars, or lines where standard error is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         with progress_lines() as report_line:

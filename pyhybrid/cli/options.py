@@ -59,8 +59,7 @@ _READINGS = (
 
 
 def names_of(given: Sequence[str] | None, columns: Iterable[Any]) -> list[str]:
-    """Names of columns from an option that may be repeated: each one name, or several with commas
-    between."""
+    """Names of columns of an option that may be repeated: one each, or with commas between."""
     known = set(map(str, columns))
     parts = [[text] if text in known else text.split(",") for text in given or ()]
     names = (name.strip() for part in parts for name in part)

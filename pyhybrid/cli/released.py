@@ -62,8 +62,7 @@ def save_and_show(
 
 
 def show_release(data: pd.DataFrame, release: Release, out: Path) -> None:
-    """What the report opens with, columns that leave unchanged, and the folder that `release` is
-    in."""
+    """What the report opens with, columns that leave unchanged, and the release's folder."""
     from pyhybrid.reports.columns import damaged_pairs, pair_ratios
     from pyhybrid.reports.release import beside_data, with_days
     from pyhybrid.reports.verdicts import judged_columns, limit_texts, listed, verdict_section

@@ -99,8 +99,7 @@ class EmbeddedEngine(OurEngine):
         n_draws: int,
         progress: Progress | None = None,
     ) -> Draws:
-        """Go on as `ContinuingEngine` says; all chains with the mean of their step sizes and
-        metrics."""
+        """Go on as `ContinuingEngine` says; chains share the mean of step sizes and metrics."""
         settings = replace(draws.provenance.settings, draws=n_draws, max_draws=None)
         run = Run(self.status(), program, data, seed, settings, draws.warm_start(), progress)
         return self.run(run, warmup=0, adapt_engaged=False)

@@ -165,9 +165,6 @@ def _never_share(one: IntArray, of_one: IntArray, other: IntArray, of_other: Int
     return all(np.unique(part).size == part.size for part in (both[:_SAMPLE], both))
 
 
-# --- What a column looks like --------------------------------------------------------------------
-
-
 def _is_text(dtype: Any) -> bool:
     text = pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)
     return bool(text and not isinstance(dtype, pd.CategoricalDtype))
@@ -258,9 +255,6 @@ def _text_looks_like(name: str, column: pd.Series, sample: pd.Series) -> str | N
     if texts.str.contains(r"\d").mean() >= _MOST and _shared_by_few(every):
         return "it may be an identifier: few rows share most of its texts"
     return None
-
-
-# --- Functions of a synthesized column -----------------------------------------------------------
 
 
 def _truth(column: pd.Series) -> FloatArray:

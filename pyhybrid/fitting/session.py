@@ -216,8 +216,7 @@ class FitSession:
         return np.arange(self.bound.n) if self.units is None else self.units.of
 
     def once(self, values: FloatArray) -> FloatArray:
-        """Values of the units that are present, each once, from values (n,) that the records of a
-        unit share."""
+        """Values of the units present, each once, from values (n,) that a unit's records share."""
         by_unit = values if self.units is None else values[self.units.first]
         return by_unit if self.left_out is None else np.delete(by_unit, self.left_out)
 

@@ -57,8 +57,7 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NormalAtMode:
-    """A normal near a posterior: its `mode` (d,), and `spread` (d, d), whose covariance is spread
-    spread'."""
+    """A normal near a posterior: its `mode` (d,), and a root of its covariance `spread` (d, d)."""
 
     mode: FloatArray
     spread: FloatArray
@@ -170,8 +169,7 @@ def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> npt.NDArra
 def draw_normal_regression(
     design: FloatArray, x: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Slopes and residual variance from their posterior given a design (n, p) and values (n,),
-    shape (p + 1,)."""
+    """Slopes and residual variance (p + 1,) from their posterior given a design and values."""
     factor = np.linalg.cholesky(design.T @ design + _SLOPE_PRECISION * np.eye(design.shape[1]))
     half = solve_triangular(factor, design.T @ x, lower=True)
     rate = max(_RATE + 0.5 * float(x @ x - half @ half), _RATE)

@@ -368,9 +368,6 @@ def _by_subgroup(of_key: Any) -> dict[str, Any]:
     return dict(of_key) if isinstance(of_key, Mapping) else dict.fromkeys(SUBGROUPS, of_key)
 
 
-# --- Risk subgroups -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RiskSubgroups:
     """Risk subgroup of each record, "low", "medium" or "high"; other records that match it on all

@@ -114,8 +114,7 @@ def facts_of_fit(fit: PosteriorFit, bound: BoundModel) -> dict[str, Any]:
 
 
 def facts_of_loss(fit: PosteriorFit, session: FitSession, loss: LocalLoss) -> dict[str, Any]:
-    """What a local charge says of refits, of records that alone inform a coefficient, and of draws
-    that were dropped."""
+    """What a local charge says of refits, of sole informants, and of draws that were dropped."""
     facts: dict[str, Any] = {"refits": len(loss.refits)}
     alone = [] if loss.refits else sole_informants_of(session)
     if alone:

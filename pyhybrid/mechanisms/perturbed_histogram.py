@@ -126,8 +126,7 @@ class PerturbedHistogram(NoiseMechanism):
 
     @property
     def form_decimals(self) -> int | None:
-        """Decimals of released numbers, given or declared by the ends of the range; None of
-        reals."""
+        """Decimals of released numbers, given or declared by the range's ends; None of reals."""
         if self.decimals is not None:
             return self.decimals
         whole = self.lower % 1 == 0 and self.upper % 1 == 0

@@ -97,8 +97,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BoundModel(ABC):
-    """A model joined to the n records of a confidential table, with survey weights if there are
-    any."""
+    """A model joined to the n records of a confidential table, and to survey weights, if any."""
 
     model: Any
     table: pd.DataFrame

@@ -223,8 +223,7 @@ class BoundStanModel(BoundModel):
         return self.data(self.under_survey(alpha, None)[0])
 
     def data(self, alpha: FloatArray | float, table: pd.DataFrame | None = None) -> dict[str, Any]:
-        """Data block under weights `alpha`, one for all or (n,), from the bound table or another
-        with the same rows."""
+        """Data block under weights `alpha`, one or (n,), of the bound table or one of its rows."""
         table = self.table if table is None else table
         shown = table[[*dict.fromkeys(self.reads), self.model.outcome]].reset_index(drop=True)
         declared = declared_names(self.program, "data")

@@ -43,9 +43,6 @@ def _ri() -> Any:
     return rpy2.rinterface
 
 
-# --- Python to R ---------------------------------------------------------------------------------
-
-
 def to_r(value: Any) -> Any:
     """Return `value` as an R object of rpy2's low-level interface; R must have been started.
 
@@ -132,9 +129,6 @@ def _column(column: pd.Series, what: str) -> Any:
 
 def _coded(codes: npt.NDArray[Any], missing: npt.NDArray[np.bool_], kind: Any) -> Any:
     return kind.from_memoryview(np.where(missing, _NA_INT, codes).astype(np.int32).data)
-
-
-# --- R to Python ---------------------------------------------------------------------------------
 
 
 def from_r(value: Any) -> Any:

@@ -173,9 +173,6 @@ def charge_section(release: Release) -> page.Section:
     return page.section("charges", tables=[page.Table(header=header, rows=rows)])
 
 
-# --- At a glance ----------------------------------------------------------------------------------
-
-
 def facts_of(release: Release, data: pd.DataFrame, table: str) -> list[str]:
     """The line below the title: date, table, model and mechanism, sets, epsilon."""
     charge = release.charge
@@ -203,9 +200,6 @@ def cards_of(
             values=[(m.label, page.Marked(text=m.text, word=m.word)) for m in shown],
         ))  # fmt: skip
     return cards
-
-
-# --- Fits -----------------------------------------------------------------------------------------
 
 
 def estimates_section(release: ReleaseRecord, origin: Origin | None) -> list[page.Section]:

@@ -118,8 +118,7 @@ def make_private(folder: Path) -> None:
 
 
 def put_in_place(aside: Path, target: Path) -> None:
-    """Let everybody read a folder and all below its `public`, and rename it to `target`, which is
-    not there."""
+    """Let everybody read a folder and all below its `public`, and rename it to a new `target`."""
     for path in (aside, aside / "public", *(aside / "public").rglob("*")):
         path.chmod(_FOLDER[False] if path.is_dir() else _FILE[False])
     aside.rename(target)

@@ -107,8 +107,7 @@ def dialect_of(path: Path, encoding: str, separator: str | None = None) -> Diale
 
 
 def _separator(path: Path, lines: list[str], quote: str) -> str:
-    """Of the marks that nine tenths of the lines have as often as the header, that which makes most
-    cells."""
+    """Of the marks as frequent in 9 of 10 lines as in the header, that which makes most cells."""
     cells = {mark: _cells(lines, mark, quote) for mark in _SEPARATORS}
     taken = max(cells, key=lambda mark: cells[mark])
     rivals = [mark for mark in _SEPARATORS[1:] if cells[mark] > 1]

@@ -232,9 +232,6 @@ def _from_ibis(what: str, call: Callable[[], Any]) -> Any:
         ) from None
 
 
-# --- Thresholds ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Thresholds:
     """Ascending floats `at` (T,), and the cell (T + 1,) below the first, from each on; -1 for no

@@ -217,9 +217,6 @@ def _differences(rows: pd.DataFrame, compared: Pairs) -> Iterator[pd.DataFrame]:
                 yield rows.assign(**named, quantity=_OF_TWO.format(quantity, one, other))
 
 
-# --- Claims ---------------------------------------------------------------------------------------
-
-
 def means_of(
     summary: pd.DataFrame, setting: str, synthesizers: Iterable[str], quantity: str
 ) -> dict[str, float]:
@@ -325,9 +322,6 @@ def is_nearer(
     return partial(check, setting=setting) if setting else in_each_setting(check)
 
 
-# --- Measures -------------------------------------------------------------------------------------
-
-
 def sampler_of(options: Mapping[str, Any]) -> SamplerSettings:
     """Chains, on one core unless told."""
     own = {of.name: options[of.name] for of in fields(SamplerSettings) if of.name in options}
@@ -396,8 +390,7 @@ def measured(synthesizer: str, values: Mapping[str, Any]) -> list[Measured]:
 
 
 def estimand_rows(synthesizer: str, values: FloatArray, end: str = "") -> list[Measured]:
-    """Numbers (4,) of the papers' estimands, such as `summaries` of a set, with an `end` of the
-    quantities' names."""
+    """Numbers (4,) of the papers' estimands, with an `end` of the quantities' names."""
     quantities = (f"{statistic}{end}" for statistic in STATISTICS)
     return measured(synthesizer, dict(zip(quantities, values, strict=True)))
 

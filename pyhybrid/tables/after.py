@@ -194,8 +194,7 @@ def _read(text: str) -> Relation:
 
 
 def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
-    """Numbers (days for dates that are no codes), logicals that may be missing, or texts, as the
-    kind says."""
+    """Numbers (days for dates without codes), logicals that may be missing, or texts, by kind."""
     values: pd.Series
     levels = kind.levels if isinstance(kind, Leveled) else ()
     logicals = levels and all(isinstance(level, bool) for level in levels)

@@ -149,8 +149,7 @@ def _unfit(column: pd.Series) -> str | None:
 
 
 def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kind | None:
-    """What a column can hold, going by its values and the codes `declared` in its file; None if it
-    is of no kind."""
+    """What a column can hold, by its values and the codes `declared` in its file; or None."""
     if (dates := dates_kind(column)) is not None:
         return dates
     if codes := codes_among(column) if declared is None else declared:
@@ -233,9 +232,6 @@ def records_of(kind: Kind, column: pd.Series) -> dict[str, int]:
     beyond = {"lower": amounts < kind.lower + step, "upper": amounts > kind.upper - step}
     ends = {end: int(beyond[end].sum()) for end in beyond if getattr(kind, end) != 0}
     return {**{str(code): int((column == code).sum()) for code in kind.codes}, **ends}
-
-
-# --- Relations -----------------------------------------------------------------------------------
 
 
 def relations_of(df: pd.DataFrame) -> list[str]:

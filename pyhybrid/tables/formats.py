@@ -80,9 +80,6 @@ def read_texts(
     return _read_csv(path, separator, encoding)
 
 
-# --- CSV ------------------------------------------------------------------------------------------
-
-
 def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     dialect = dialect_of(path, encoding, separator)
@@ -137,9 +134,6 @@ def reason_of(error: Exception, path: Path) -> str:
         most = f"{csv.field_size_limit():,}"
         return f"a cell has more than {most} characters: is a quotation mark not closed?"
     return "it is damaged, or no table of its type"
-
-
-# --- Excel, SPSS, Stata ---------------------------------------------------------------------------
 
 
 def _read_excel(path: Path, sheet: str | None) -> Texts:

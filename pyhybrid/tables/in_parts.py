@@ -258,8 +258,7 @@ def _batches(source: Source, columns: Sequence[str], n: int) -> Iterator[pd.Data
 
 
 def _is_there(part: Path, known: pd.DataFrame) -> bool:
-    """True if the part was written, of these public values: a database may give rows in another
-    order."""
+    """True if the part was written of these public values: a database may change its order."""
     if not part.exists():
         return False
     written = pd.read_parquet(part)

@@ -174,8 +174,7 @@ def read_file(
 
 
 def texts_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns of texts, empty where there is none, and those of times of a day; categories if
-    these are numbers."""
+    """The columns of texts, empty where there is none, and of times of day; coded numbers."""
     cells = {}
     for name, column in frame.items():
         coded = isinstance(column.dtype, pd.CategoricalDtype)
@@ -276,8 +275,7 @@ _plain_text = partial(np.format_float_positional, trim="-")
 
 
 def _loose(texts: pd.Series) -> pd.Series:
-    """The number of each text, NaN for none: with any sign, blanks, exponents, and digits of any
-    script."""
+    """The number of each text, NaN for none: any sign, blanks, exponents, digits of any script."""
     plain = texts.str.replace(r"^\s*[−–]", "-", regex=True)
     numbers: pd.Series = plain.str.replace(r"^\s*([+-])\s+", r"\1", regex=True).map(number_in)
     return numbers.astype(np.float64)
@@ -332,8 +330,7 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 
 
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
-    """Texts of dates and of levels that are texts, else numbers; texts, to be refused, if a cell is
-    no number."""
+    """Texts of dates and levels that are texts, else numbers; texts if a cell is no number."""
     dates = isinstance(form, Dates)
     levels = form.codes if isinstance(form, Dates) else form.levels or ()
     texts_of_levels = [level for level in levels if isinstance(level, str)]
@@ -448,8 +445,7 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
 
 
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
-    """What is said of marks such as ``.`` that were taken for missing numbers, and of ``NA`` among
-    texts."""
+    """What is said of marks such as ``.`` taken for missing numbers, and of ``NA`` among texts."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
         said = (
             "'NA' is taken for a missing value, as programs write it: a level if types declare it"

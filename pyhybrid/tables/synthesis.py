@@ -242,9 +242,6 @@ def table_mechanism(
     )
 
 
-# --- What is said of columns ---------------------------------------------------------------------
-
-
 def decisions_of(df: Any, drop: Any, keep: Any, id: str | None, unit: str | None) -> Decisions:
     """What is published of columns that are not synthesized; the `unit` is dropped if not kept."""
     if not isinstance(df, pd.DataFrame):

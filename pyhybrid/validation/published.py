@@ -188,9 +188,6 @@ def _scalars(side: Side, fit: PosteriorFit, rng: np.random.Generator) -> dict[st
     return {**ingredients(bound, fit), "mean of predictions": means.reshape(draws.shape)}
 
 
-# --- A supplement ---------------------------------------------------------------------------------
-
-
 def script_rows(
     file: Path, log_lik: FloatArray, weighted: FloatArray | None = None, of: str = ""
 ) -> Iterator[Row]:

@@ -200,8 +200,7 @@ class Censored(CappedMechanism):
 
     @property
     def theta_ref(self) -> Center | None:
-        """The center that terms are clipped from, if there is one. Confidential if its reference
-        is."""
+        """The center that terms are clipped from, if any. Confidential if its reference is."""
         if self.center is None:
             return None
         if self.center == _OF_CALIBRATION:

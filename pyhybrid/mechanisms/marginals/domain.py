@@ -121,8 +121,7 @@ class ColumnDomain:
 
     @property
     def positions(self) -> FloatArray:
-        """Place of each cell on the scale of ordered ones, 0 .. 1, by rank, shape (K,); NaN if it
-        has none."""
+        """Place of each ordered cell on the scale 0 .. 1, by rank, (K,); NaN if it has none."""
         at = np.full(self.n_cells, np.nan)
         if self.n_bins:
             at[self.binned] = _ranks(self.n_bins)

@@ -189,8 +189,6 @@ class Measuring:
         queries = {name: blocks(own) for name, own in domains.items() if own.n_bins >= FEWEST_BINS}
         return {name: q for name, q in queries.items() if len(q) < _MOST_BLOCKS * q.shape[1]}
 
-    # --- Models ----------------------------------------------------------------------------------
-
     def models(self, results: Measured, random: Streams) -> dict[str, LogLinear]:
         """The models of what came out, and of what a reference tells."""
         records = Records(domain=results.domain, public=self.data.public, n=self.data.n)

@@ -288,8 +288,7 @@ class NoisyMarginals(NoiseMechanism):
     def _estimated(
         self, measuring: Measuring, public: pd.DataFrame, m: int, random: Streams
     ) -> EstimatedTable:
-        """The model that m sets are drawn from. Measuring is the only step that looks at
-        confidential values."""
+        """The model that m sets are drawn from. Measuring alone looks at confidential values."""
         rng, drawn = random.generator("alone"), measuring.for_intervals
         with one_blas_thread():  # many solves of moderate size: threads wait for each other
             results = measuring.all_tables()
@@ -370,8 +369,6 @@ class NoisyMarginals(NoiseMechanism):
             reference=reference,
             for_intervals=m > 1,
         )
-
-    # --- Tables that stay where they are ---------------------------------------------------------
 
     def estimate(self, source: Source, m: int) -> EstimatedTable:
         """The model of a source, from which rows are drawn part by part."""

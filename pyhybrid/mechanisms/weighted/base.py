@@ -215,8 +215,6 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         """The mechanism with its setting at `value`."""
         return replace(self, **{f"{self.setting}": value})  # type: ignore[arg-type]
 
-    # --- The release path ------------------------------------------------------------------------
-
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int
     ) -> Release:
@@ -413,8 +411,7 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         )
 
     def why_local(self, bound: BoundModel) -> str | None:
-        """What a strict release of `bound` lacks, as far as can be told before a fit; None if it
-        would be strict."""
+        """What a strict release of `bound` lacks, as known before a fit; None if nothing."""
         return "a mechanism that holds for every database"
 
     def final_weights(self, session: FitSession) -> FloatArray:

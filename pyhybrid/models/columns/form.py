@@ -196,8 +196,7 @@ class Form:
         return all(float(level).is_integer() and abs(level) < 2**53 for level in self.levels)
 
     def read(self, column: pd.Series) -> pd.Series:
-        """Confidential values in a dtype that does not depend on them, or as they are, for the
-        model to refuse."""
+        """Confidential values in a dtype that they do not change, or as they are, to be refused."""
         dtype = self.dtype
         if not self.missing and bool(column.isna().any()):
             return column

@@ -255,8 +255,7 @@ class RegressionModel(ABC):
         return {} if form is None else {name: form}
 
     def form_of(self, column: pd.Series) -> Form | None:
-        """Form of released values of a column by what is declared and its dtype; None if more would
-        be read from it."""
+        """Form of a column's released values by what is declared and its dtype; None if by more."""
         return None if self.given_decimals is None else Form(decimals=self.given_decimals)
 
     @property

@@ -181,8 +181,7 @@ def parse_formula(formula: Any, names: Iterable[Any]) -> Formula:
 
 
 def sides_of(formula: str) -> tuple[str, str]:
-    """The outcome that a formula's text names, and its right-hand side, whatever names within
-    backticks hold."""
+    """The outcome that a formula's text names, and its right-hand side, whatever backticks hold."""
     left = len(_bare(formula).partition("~")[0])
     return formula[:left].strip().strip("`"), formula[left + 1 :].strip()
 

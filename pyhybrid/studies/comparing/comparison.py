@@ -210,9 +210,6 @@ def _row(name: str, release: Release) -> dict[str, Any]:
     }
 
 
-# --- Estimands of an outcome ----------------------------------------------------------------------
-
-
 def outcome_estimates(
     bound: BoundModel, columns: Sequence[pd.Series], rng: np.random.Generator
 ) -> Estimates:

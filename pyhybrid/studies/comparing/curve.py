@@ -171,9 +171,6 @@ def _checked_grid(scales: Any, shifts: Any) -> list[tuple[float, float]]:
     return [*product(axes[0], axes[1])]
 
 
-# --- One point ------------------------------------------------------------------------------------
-
-
 def scalar_fit(session: FitSession, vector: PosteriorFit) -> tuple[PosteriorFit, int]:
     """Scalar-weighted fit whose Lipschitz bound is near that of `vector`, not above it; number of
     refits. All refits start from one state: from unlike ones the bound jumps by several per
