@@ -40,7 +40,7 @@ coverage: $(VENV)/.dev
 
 # A quick part of the tests, under the lowest versions that pyproject.toml allows.
 lowest: $(VENV)/.dev
-	$(BIN)/python -m tests.lowest build/lowest
+	$(BIN)/python .ci/lowest.py build/lowest
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check pyhybrid tests benchmarks

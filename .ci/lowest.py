@@ -1,10 +1,10 @@
 """Whether the lower bounds in pyproject.toml are true: an environment with those versions.
 
-    python -m tests.lowest FOLDER [TEST ...]
+    python .ci/lowest.py FOLDER [TEST ...]
 
 makes a virtual environment in FOLDER, installs this package with every direct dependency at its
 declared lower bound (what those need is the newest that they allow), and runs TESTS there. What
-only R needs is left out.
+only R needs, or reads databases, is left out.
 """
 
 import re
@@ -45,7 +45,9 @@ def main(folder: Path, tests: list[str]) -> int:
     subprocess.run([*install, "--editable", here, *TOOLS], check=True)
     for name, version in bounds.items():
         print(f"{name} {version}", flush=True)
-    command = [python, "-m", "pytest", *QUIET, *(tests or QUICK)]
+    paths = (ROOT / "tests").rglob("test_*.py")
+    left_out = [f"--ignore={path}" for path in paths if "import duckdb" in path.read_text("utf-8")]
+    command = [python, "-m", "pytest", *QUIET, *left_out, *(tests or QUICK)]
     return subprocess.run(command, cwd=ROOT).returncode
 
 

@@ -11,8 +11,7 @@ from pyhybrid.core.errors import InvalidInput
 def refuses(
     message: str, call: Callable[..., Any], *args: Any, hidden: Sequence[str] = (), **options: Any
 ) -> str:
-    """`call(*args, **options)` raises InvalidInput with `message` (a pattern) in its text, and none
-    of `hidden`: the text."""
+    """The text of the InvalidInput of a call: `message` (a pattern) is in it, none of `hidden`."""
     text = fails(InvalidInput, message, call, *args, **options)
     assert not [each for each in hidden if each in text], text
     return text

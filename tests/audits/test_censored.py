@@ -101,8 +101,6 @@ def test_a_frozen_calibration() -> None:
         assert lost(honest, relation) <= EPSILON * ROUNDING < lost(in_sample, relation)
 
 
-# --- From a center: a small calibration, its mechanism fits every database of three records -------
-
 N, POINTS = 150, {1: 200, 2: 24}  # records of the reference; points of an axis by number of axes
 BROKEN = {
     "own center": "a center from all records",

@@ -54,8 +54,6 @@ DATABASES: dict[str, tuple[Callable[[Array], Array], list[float]]] = {
     "tight": (normal_terms, [0.0, *[float(FAR)] * 6]),
 }  # fmt: skip
 
-# --- Weightings: from the records and their log-likelihood on the grid to alpha -----------------
-
 
 def truncated(_: Array, f: Array) -> Array:
     largest = np.abs(f).max(axis=0)
@@ -106,9 +104,6 @@ def recomputed_loss(database: str, weighting: str) -> float:
     return max(losses)
 
 
-# --- Weights held -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("database", "weighting"), CASES)
 def test_removing_a_record_never_costs_more_than_stated(database: str, weighting: str) -> None:
     f, alpha = setting(database, weighting)
@@ -130,8 +125,6 @@ def test_dropped_draws_are_not_released(database: str, q: float) -> None:
     kept = (f * alpha)[bounds.kept_draws]
     assert held_loss(kept) <= 2 * bounds.overall * ROUNDING
 
-
-# --- Weights recomputed: by how much a local bound is exceeded ------------------------------------
 
 # Loss / (2 x bound) when the weights are computed anew without the record, one number for each
 # of DATABASES in their order. Above 1 the stated cost is exceeded: what a LOCAL bound leaves open

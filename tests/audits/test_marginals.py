@@ -108,8 +108,7 @@ def _mechanism(relation: str, **changes: Any) -> NoisyMarginals:
 def _steps(
     mechanism: NoisyMarginals, df: pd.DataFrame, noise: Callable[..., NoisyTables] = noisy_tables
 ) -> Steps:
-    """Counts of each step as they are asked for, with the scale of `noise`; columns of many bins
-    are cut in the middle: a cut that noise can lead to."""
+    """Counts of each step as asked for, with the scale of `noise`; many bins are cut mid-way."""
     measuring, steps = mechanism._counted(df), []
 
     def asked(tables: Sequence[IntArray], **options: Any) -> NoisyTables:

@@ -102,8 +102,6 @@ def test_perturbed_histogram_exactly() -> None:
     assert histogram_loss(1 / EPSILON, n=1) == pytest.approx(2 * EPSILON, rel=1e-9)
 
 
-# --- Mechanisms as they run -----------------------------------------------------------------------
-
 RUNS = 3000
 Score = Callable[[Any, float, int], Array]
 """From a database, an epsilon and a number of runs to one score per run."""

@@ -134,8 +134,7 @@ def _neighbors(table: pd.DataFrame, other: float, relation: str) -> Iterator[pd.
 def _cap(
     bound: Any, *, relation: str, times: float, centered: bool, frozen: FrozenRows | None
 ) -> float | Cap:
-    """Cap that costs `times` epsilon: M, or unequal ends about a center made of each record alone,
-    moved by the excess of frozen rows."""
+    """Cap that costs `times` epsilon: M, or unequal ends about a center of each record alone."""
     if not centered:
         signs = bound.density_above_one
         return times * bound_of_epsilon(EPSILON, relation=relation, density_above_one=signs)

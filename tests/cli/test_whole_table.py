@@ -141,8 +141,7 @@ def test_a_draft_is_not_written_over_and_an_empty_one_not_at_all(run: Run, csv: 
 
 
 def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path: Path) -> None:
-    """Seen: a diagnosis of one person was drafted and published like all others. A column may have
-    the name of the owner's word."""
+    """Seen: a diagnosis of one person was drafted; a column may have the name of a word."""
     wage, icd = [-9] * 12 + [*range(1000, 1580)] + [14_321] * 8, ["I10"] * 599 + ["Q87"]
     table = pd.DataFrame({"wage": wage, "icd": icd, "confirmed": ["n", "y"] * 300})
     table.loc[:3, "confirmed"] = None

@@ -23,8 +23,7 @@ def _run(mechanism: Any, **options: Any) -> Contraction:
 
 
 def _conjugate(n: int, replicates: int = 4000) -> float:
-    """Mean bound of unweighted posteriors Beta(y, n - y), from databases that a draw of the data's
-    posterior makes, by direct sampling."""
+    """Mean bound of unweighted posteriors Beta(y, n - y), from drawn databases, directly."""
     rng = np.random.default_rng(7)
     y = rng.binomial(n, rng.beta(YES, N - YES, replicates))
     p = rng.beta(y[:, None], n - y[:, None], (replicates, DRAWS))
@@ -48,8 +47,7 @@ def test_bounds_of_a_conjugate_model_are_those_of_direct_sampling() -> None:
 
 @pytest.mark.samples
 def test_reduced_weights_are_those_of_the_rarer_level() -> None:
-    """Those have weight 0.5 here, so that of 100 and 300 records the pseudo posterior has 50 and
-    300, and databases drawn from it a seventh of them."""
+    """At weight 0.5 of the rest, pseudo posteriors of 100 and 300 have 50 and 300 records."""
     mechanism = ph.LipschitzWeighted(MODEL, scale=0.5, shift=0.5, accounting="lipschitz")
     databases = _run(mechanism).databases
     np.testing.assert_allclose(databases["removed"], databases["reduced"] / 2)

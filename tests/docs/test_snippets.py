@@ -105,8 +105,6 @@ def test_what_is_not_run_is_counted() -> None:
     assert len([s for s in run if s.not_run is None]) > 40
 
 
-# --- examples in docstrings, which the reference shows ------------------------------------------
-
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for path in (ROOT / "pyhybrid").rglob("*.py")
@@ -146,9 +144,6 @@ def test_examples_of_the_reference_run(
         runner.run(test)
     assert runner.tries > 0
     assert runner.failures == 0, capsys.readouterr().out
-
-
-# --- controls: what is broken is seen ------------------------------------------------------------
 
 
 @pytest.mark.samples

@@ -12,6 +12,7 @@ import pyhybrid as ph
 from pyhybrid.core.errors import NotConverged
 from pyhybrid.engines import ContinuingEngine, ConvergenceRule, Draws, SamplerSettings
 from pyhybrid.engines.embedded import EmbeddedEngine
+from pyhybrid.fitting.replicates import joined
 from pyhybrid.fitting.session import open_session
 from tests.monte_carlo import assert_draws_near
 from tests.refusals import fails, refuses
@@ -175,3 +176,19 @@ def test_long_steps_that_diverge_are_followed_by_careful_ones() -> None:
     assert [(own.acceptance, own.metric) for own in asked] == [(0.7, "unit"), (0.99, "adapted")]
     assert fit.converged
     assert fit.draws.inv_metric is not None
+
+
+def test_joined_tables_share_what_stays_and_change_alone() -> None:
+    """m sets used to hold m copies of every column; and no set may write into another."""
+    table = pd.DataFrame({"a": np.arange(50.0), "y": 20, "text": ["x", "z"] * 25})
+    table.attrs["note"] = "secret"
+    sets = [joined(table, pd.DataFrame({"y": np.full(50, k)})) for k in range(3)]
+    assert [list(each.columns) for each in sets] == [["a", "y", "text"]] * 3
+    assert all(each.attrs == {} for each in sets)
+    assert table.attrs
+    if int(pd.__version__.split(".")[0]) >= 3:
+        assert all(np.shares_memory(each["a"], table["a"]) for each in sets)
+    before = table["a"].iloc[0]
+    sets[0].loc[0, "a"] = 99.0
+    assert table["a"].iloc[0] == before == sets[1]["a"].iloc[0]
+    assert (sets[2]["y"] == 2).all()

@@ -1,1 +1,0 @@
-"""What attacks with random tables, options and files found, as examples."""

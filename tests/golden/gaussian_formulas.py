@@ -18,9 +18,6 @@ HALF_LOG_TWO_PI = (
 ).ln() / 2
 
 
-# --- The Gaussian curve -------------------------------------------------------------------------
-
-
 def upper_tail(x: Decimal) -> Decimal:
     """P(Z > x) of a standard normal."""
     if x < 0:
@@ -82,9 +79,6 @@ def compose_mu(mus: list[float]) -> float:
 
 def mu_of_release(mu: float, n_draws_released: int = 1, relation: str = "remove") -> float:
     return float(sides(relation) * Decimal(mu) * Decimal(n_draws_released).sqrt())
-
-
-# --- Ranges and what they cost ------------------------------------------------------------------
 
 
 def terms(log_lik: Matrix, alpha: list[float] | None) -> list[list[float]]:
@@ -157,9 +151,6 @@ def epsilon_of_censoring(
     below, above = cap if isinstance(cap, list) else (cap, cap)
     width = Fraction(repr(below)) + (0 if discrete_uncentered else Fraction(repr(above)))
     return ceiling_at(sides(relation) * n_draws_released * width, DECIMALS["strict"])
-
-
-# --- Gaussian mu --------------------------------------------------------------------------------
 
 
 def deviation(values: list[float]) -> float:

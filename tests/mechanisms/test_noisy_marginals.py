@@ -195,8 +195,7 @@ def test_what_is_released_depends_on_noisy_answers_alone(
 
 
 def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
-    """At an epsilon of .01, five times: always near the data with one, never without; the charge
-    says whose records are not covered."""
+    """At an epsilon of .01, five times: near the data with one, never without, as is charged."""
     data = table.iloc[:1500].assign(region=table["region"].iloc[:1500].astype(str))
     other = table.iloc[1500:].assign(region=table["region"].iloc[1500:].astype(str))
     own = mechanism(epsilon=0.01, given=["sex"])

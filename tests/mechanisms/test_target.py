@@ -54,8 +54,7 @@ def test_where_it_makes_no_sense() -> None:
 
 
 def _near(found: Any, target: float, tolerance: float) -> bool:
-    """Within the tolerance, or beside a value of the setting at which epsilon jumps over that: the
-    largest of few draws jumps by several per cent."""
+    """Within the tolerance, or beside a value of the setting at which epsilon jumps over that."""
     if target - tolerance < found.epsilon <= target:
         return True
     beyond = min(value for value in found.tried if value > found.value)

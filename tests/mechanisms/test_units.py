@@ -33,8 +33,7 @@ session = session_fixture(lambda: MODEL.bind(people()), **OPTIONS)
 
 @pytest.mark.samples
 def test_epsilon_is_that_of_all_rows_of_a_person(session: FitSession) -> None:
-    """As it was, a person with 8 rows was charged as one row: the control. What is charged, of all
-    mechanisms, is in test_accounting."""
+    """As it was, a person with 8 rows was charged as one row: the control."""
     made = {"n_synthetic": 1, "n_draws_released": 1, "refits": 0}
     person, row = (
         ph.Unweighted(MODEL, unit=unit).release_from(session, **made) for unit in ("person", None)

@@ -75,8 +75,7 @@ def test_correlations_integrated_out_leave_a_radius_and_independent_cosines(eta:
 
 
 def _log_target(model: str, prior: str, values: Any, bound: Any) -> float:
-    """The documented posterior by scipy: of (beta, size), and sigma_beta and z_radius if it is the
-    published one."""
+    """The documented posterior by scipy: of (beta, size), and of published scales, too."""
     beta = values["beta"]
     y, X = bound.design.y, bound.design.X
     mu_eta = X @ beta + bound.design.offset

@@ -146,8 +146,7 @@ def _released(model: Any, table: pd.DataFrame) -> ph.Release:
 
 @pytest.mark.normal_draws
 def test_decimals_read_from_the_data_tell_neighbors_apart_and_are_not_strict() -> None:
-    """The attack, as it was: two neighbors published 2 and 5 decimals at strict epsilon. Decimals
-    that are given are the same for both."""
+    """The attack, as it was: neighbors published 2 and 5 decimals. Given ones are the same."""
     first, second = (_released(ph.Beta("y ~ 1"), table) for table in _neighbors())
     assert (_decimals(first.synthetic[0]["y"]), _decimals(second.synthetic[0]["y"])) == (2, 5)
     assert first.charge.kind == second.charge.kind == "asymptotic local"

@@ -34,8 +34,7 @@ MODELS = [ph.Poisson("y ~ 1"), ph.Bernoulli("b ~ a"), ph.LogNormal("a ~ b", deci
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 @pytest.mark.parametrize("cap", [None, 1.5, Cap(below=1, above=1, reference=_CENTER)])
 def test_the_program_weights_and_clips_the_weighted_term(model: Any, cap: Any) -> None:
-    """The log density moves by the sum of (clipped) alpha_i w_i f_i alone; a center is of w_i f_i,
-    too."""
+    """The log density moves by the sum of clipped alpha_i w_i f_i alone; a center is of w_i f_i."""
     plain = model.bind(_table())
     bound = with_survey_weights(plain, "w")
     weight = _table()["w"].to_numpy()

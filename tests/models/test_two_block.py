@@ -60,8 +60,7 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
 
 @pytest.mark.normal_draws
 def test_codes_are_blocks_of_their_own() -> None:
-    """-8 and 3 of all records, then 0 of the others: the likelihood is that of a product, shares
-    come back, and no amount that is drawn is a code."""
+    """-8 and 3 of all, then 0 of the others: a product's likelihood, and no amount is a code."""
     coded = np.where(ZERO, 0, np.where(GONE, -8, np.where(X > 0.8, 3, COUNT + 4)))
     bound = ph.Poisson("y ~ x", codes=(-8, 3), zeros=True).bind(_table(coded))
     assert [block.name for block in bound.blocks] == ["-8", "3", "zero", "value"]

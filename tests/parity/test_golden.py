@@ -15,6 +15,7 @@ from pyhybrid.arrays import PrivacyCharge
 from pyhybrid.privacy.charge import Spent
 from pyhybrid.privacy.conversions import round_up
 from pyhybrid.privacy.scores import ScoringDesign
+from tests.golden.measures.make_measures import FILE, measures
 from tests.refusals import fails, refuses
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,3 +170,9 @@ def test_every_function_of_both_languages_is_compared() -> None:
     compared |= {"compare", "pool", "sole_informants"}  # of tables: tests/golden/measures
     compared |= {"leave_one_out_loss"}  # smoothed by ArviZ and by loo: each held to exact ones
     assert {name for name in exported if name in public} <= compared
+
+
+def test_the_stored_numbers_of_measures_are_pythons() -> None:
+    stored, today = json.loads(FILE.read_text()), json.loads(json.dumps(measures()))
+    assert stored.keys() == today.keys()
+    assert_same(today, stored, relative=1e-9)

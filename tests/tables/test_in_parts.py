@@ -59,8 +59,7 @@ def stored(table: pd.DataFrame, tmp_path: Path) -> Path:
 def test_sums_over_parts_are_those_of_the_table_to_the_last_bit(
     name: str, batch: int, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bins and clipped scores, in batches of any size that are scored at once, with levels that a
-    sample does not have."""
+    """Bins and clipped scores, in batches of any size, with levels that a sample does not have."""
     part = table if batch > 7 else table.iloc[: 40 * batch]
     mechanism = ph.ClippedScores(MODELS[name], delta=1e-6)
     monkeypatch.setattr("pyhybrid.sources.ibis_table.BATCH", batch)

@@ -52,8 +52,7 @@ def test_each_kind_is_found_with_missing_values_too() -> None:
 
 
 def test_totals_of_many_products_and_cells_empty_beyond_a_number() -> None:
-    """Seen: parts with a column between them were no total; seconds since 1970 were a total of
-    themselves and an age."""
+    """Seen: parts with a column between them were no total; seconds were one of an age."""
     rng, df = np.random.default_rng(0), independent(3)
     a, b, c = rng.integers(0, 30, (3, N))
     job = np.where(df["age"] < 30, None, rng.choice(["yes", "no"], N))

@@ -60,8 +60,7 @@ def test_kept_columns_are_predictors_and_what_they_tell_is_kept(survey: pd.DataF
 
 @pytest.mark.parametrize("values", [("no", "yes"), (2, 3), (None, "no")])
 def test_the_last_record_of_a_level_is_not_told_by_a_refusal(values: tuple[Any, Any]) -> None:
-    """Seen: a table was refused where all rows had one declared value, and released with one row of
-    another."""
+    """Seen: a table was refused where all rows had one declared value, but not with another row."""
     same, other = values
     whole = pd.DataFrame({"v": pd.Series([same] * 60, dtype=object), "x": np.arange(60) % 5})
     one = whole.copy()
@@ -74,8 +73,7 @@ def test_the_last_record_of_a_level_is_not_told_by_a_refusal(values: tuple[Any, 
 
 
 def test_levels_are_read_entry_by_entry() -> None:
-    """A file in which one text stands among numbers has the numbers as texts, or as numbers where
-    no record has the text."""
+    """A file with one text among numbers has the numbers as texts, or as numbers without it."""
     numbers = pd.DataFrame({"n": [4, 6, 8, 4] * 5, "x": [1, 2, 3, 4] * 5})
     texts = numbers.assign(n=["4", "6.0", "8", "rotary"] * 5)
     own = {"epsilon": 1e4, "keep": ["x"]}
