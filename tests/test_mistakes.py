@@ -23,7 +23,7 @@ N = 60
 RNG = np.random.default_rng(1)
 DF = pd.DataFrame({"person": [f"p{k}" for k in range(N)], "visits": RNG.poisson(3, N)})
 DF = DF.assign(age=RNG.integers(20, 60, N), sex=RNG.choice(["f", "m"], N), w=2.0)
-MODEL = ph.Poisson("visits ~ age")
+MODEL, COUNTS = ph.Poisson("visits ~ age"), ph.Counts(upper=9)
 LW = ph.LipschitzWeighted(MODEL)
 LEDGER: Any = {"budget": 1, "kind": "strict", "relation": "replace"}
 LOG_LIK = -RNG.gamma(2, 1, (100, 20))
@@ -106,7 +106,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "one draw's log_lik": (lambda: ph.lipschitz_weights(LOG_LIK[0]), r"shape \(S draws, n"),
     "chains' axis": (lambda: ph.lipschitz_weights(LOG_LIK.reshape(4, 25, 20)), r"shape \(S draws"),
     # whole tables, measures, files
-    "types": (lambda: ph.synthesize_table(DF, epsilon=1, types={"visit": ph.Counts(upper=9)}),
+    "types": (lambda: ph.synthesize_table(DF, epsilon=1, types=dict.fromkeys(("visit", 1), COUNTS)),
               r"did you mean 'visits'\?"),
     "a table without types": (lambda: ph.synthesize_table(DF, epsilon=1), r"give types="),
     "release for sets": (lambda: utility_summary(DF, _release()), r"release\.synthetic"),

@@ -48,8 +48,7 @@ class EmbeddedEngine(OurEngine):
         try:
             return EngineStatus(name=self.name, version=_stanli().__version__)
         except EngineUnavailable as error:
-            cause, remedy = str(error).rsplit(": ", 1)
-            return EngineStatus(name=self.name, cause=cause, remedy=remedy)
+            return EngineStatus(name=self.name, cause=str(error), remedy="pip install stanli")
 
     def run(self, run: Run, **changes: Any) -> Draws:
         """Draws of stanli, with `changes` of its options."""
@@ -109,9 +108,8 @@ def _stanli() -> Any:
     try:
         import stanli
     except (ImportError, OSError) as error:
-        raise EngineUnavailable(
-            f"stanli cannot be imported ({error}): pip install stanli"
-        ) from None
+        said = f"stanli cannot be imported ({error}): pip install stanli"
+        raise EngineUnavailable(said) from None
     return stanli
 
 

@@ -204,8 +204,8 @@ def table_utility(
     )
     bins = check_count(n_bins, "n_bins", at_least=2)
     cells = {name: _cells(tables, name, bins) for name in tables.real.columns}
-    # Kish's effective sample size is (sum w)^2 / sum w^2
-    counted = [w * (w.sum() ** 2 / (w**2).sum() / w.sum()) for w in tables.weights]
+    # weights that add to Kish's effective sample size, (sum w)^2 / sum w^2
+    counted = [w * (w.sum() / (w**2).sum()) for w in tables.weights]
     one = [(name, *_crossed([codes], counted)) for name, codes in cells.items()]
     two = [(a, b, *_crossed([cells[a], cells[b]], counted)) for a, b in combinations(cells, 2)]
     pairs = pd.DataFrame(two, columns=["first", "second", *_OF_TABLES])

@@ -81,7 +81,7 @@ def test_numbers_are_uniform_within_their_bin_and_never_a_level() -> None:
 @pytest.mark.parametrize(("fields", "words"), [
     ({"levels": "ab"}, "levels must be a tuple"), ({"levels": ("a", "a")}, "different values"),
     ({"levels": ("a",)}, "two cells or more"), ({"bins": (1,)}, "two edges or more"),
-    ({"bins": (1, 3, 2)}, "ascend"), ({"bins": (1, float("inf"))}, "finite"),
+    ({"bins": (1, 3, 2)}, "ascend"), ({"bins": (1, np.inf)}, "finite"), ({"levels": None}, "cells"),
     ({"bins": (0, 1, 2), "step": 0}, "step must be above 0"),
     ({"bins": (0, 1, 2), "center": 0}, "center and unit must both be given"),
     ({"levels": (0, 1), "missing": 1}, "missing must be True or False"),
