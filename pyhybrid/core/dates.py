@@ -27,7 +27,7 @@ NUMBERS = ("%Y%m%d", "%Y%j", "%Y%m")
 """Formats of dates that are whole numbers."""
 _ALONE = (
     *NUMBERS, "%d%m%Y", "%m%d%Y", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y-%m", "%Y/%m", "%m/%Y",
-    "%Y-%j", *_TIMES,
+    "%b %Y", "%B %Y", "%b-%Y", "%Y-%b", "%G-W%V", "%GW%V", "%Y-%j", *_TIMES,
 )  # fmt: skip
 FIELDS = {*re.findall(r"%-?\w", "".join([*_DAYS, *_ALONE])), "%z"}
 """What a format can have."""
@@ -93,7 +93,7 @@ def _reads_one(texts: list[str], name: str) -> bool:
     """Whether a format may read one of texts, in microseconds."""
     for text in texts:
         with contextlib.suppress(ValueError):
-            return "%f" in name or bool(datetime.strptime(text, name.replace("%-", "%")))
+            return "%f" in name or bool(datetime.strptime(text + _day(name, "1"), _parsed(name)))
     return False
 
 
@@ -132,11 +132,20 @@ def read_dates(column: pd.Series, name: str | None) -> pd.Series:
         texts: pd.Series = entries.iloc[at].map(text_of, na_action="ignore")
         zoned = "%z" in name
         times: Any = pd.to_datetime(
-            texts, format=name.replace("%-", "%"), errors="coerce", utc=zoned
+            texts + _day(name, "1"), format=_parsed(name), errors="coerce", utc=zoned
         )
         times = times.dt.tz_localize(None) if zoned else times
         read.iloc[at] = times.to_numpy(dtype="M8[us]")
     return read
+
+
+def _day(name: str, day: str) -> str:
+    """What makes a text of weeks one of their Mondays."""
+    return f"-{day}" if "%V" in name else ""
+
+
+def _parsed(name: str) -> str:
+    return name.replace("%-", "%") + _day(name, "%u")
 
 
 def text_of(entry: object) -> str | None:

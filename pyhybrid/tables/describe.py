@@ -135,9 +135,8 @@ def to_mend(column: pd.Series) -> str | None:
 def _unfit(column: pd.Series) -> str | None:
     """Why a column cannot be synthesized as it is."""
     with contextlib.suppress(TypeError):  # lists, which have no hash
-        if column.nunique() < 2:
-            word = "one value or empty: where that is an answer, write it"
-            return word if column.nunique() and column.isna().any() else "constant"
+        if column.nunique() + column.isna().any() < 2:  # one value or empty is a box to check
+            return "constant"
     kind = seen_kind(column)
     if kind is None and is_number(column) and np.isinf(column.to_numpy(np.float64)).any():
         return "it holds an infinite number: leave such cells empty"

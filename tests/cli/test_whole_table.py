@@ -300,19 +300,20 @@ def test_describe_says_what_is_odd_and_what_fields_mean(
         "kw": [f"{2000 + i % 41}-W05" for i in k], "yes": np.where(k % 3, "yes", "yes "),
         "box": np.where(k % 2, "x", None), "sick, code": "c",
     })  # fmt: skip
-    total = pd.DataFrame({"region": ["Total"], "n": [table["n"].sum()]})
+    total = pd.DataFrame({"region": ["Total"], "n": [table["n"].sum()], "sick, code": "c"})
     pd.concat([table, total]).to_csv(csv, index=False)
     monkeypatch.setenv("COLUMNS", "300")
     _, shown, _ = run("describe", str(csv))
     for said in (
         "The last rows seem to be a total", "it may be an identifier: few rows share most",
         "41 of 41 levels have fewer than 10 records", "some levels differ by blanks or capitals",
-        "one value or empty", "Nominal: Levels in no order. ", "decimals: Of released numbers",
+        "Nominal: Levels in no order. ", "decimals: Of released numbers",
     ):  # fmt: skip
         assert said in shown
     _, _, error = run(*ASKED)
     assert "the last rows seem to be a total" in error
-    assert again(error)[-4:] == ["--drop", "file,box", "--drop", "sick, code"]
+    assert again(error)[-4:] == ["--drop", "file", "--drop", "sick, code"]
+    assert json.loads(csv.with_suffix(".types.json").read_text())["box"]["levels"] == ["x"]
 
 
 def test_a_column_may_have_the_name_of_a_schema(run: Run, csv: Path) -> None:

@@ -130,6 +130,18 @@ def test_lipschitz_weights_are_the_map_of_the_unweighted_draws(
     assert np.abs(alpha[other] - alpha[risk]).max() > 0.01, "the control: by another risk"
 
 
+@pytest.mark.parametrize("weights_over", ["kept", "all"])
+def test_both_readings_of_the_printed_thresh(weights_over: str, session: FitSession) -> None:
+    """The bound is a quantile in both; the script's weights are over all draws."""
+    mechanism = ph.LipschitzWeighted(MODEL, draw_quantile=0.9, weights_over=weights_over)
+    log_lik = log_lik_of(session.unweighted().draws)
+    kept = session.unweighted(draw_quantile=0.9).bounds.kept_draws
+    expected = ph.lipschitz_weights(log_lik[kept] if weights_over == "kept" else log_lik)
+    np.testing.assert_allclose(mechanism.weights(session), expected, rtol=1e-9, atol=1e-12)
+    assert mechanism.fit(session).fit.bounds.kept_draws.mean() == pytest.approx(0.9, abs=1e-3)
+    assert np.abs(ph.lipschitz_weights(log_lik[kept]) - ph.lipschitz_weights(log_lik)).max() > 1e-3
+
+
 @pytest.mark.parametrize("unit", [None, "person"])
 def test_weights_without_a_unit_are_those_of_the_others(
     unit: str | None, session: FitSession

@@ -112,6 +112,7 @@ WRITTEN = {
     )},
     **{name: TIMES.dt.strftime(name).astype(int) for name in ("%Y%m%d", "%Y%j")},
     "%Y%m": MONTHS.dt.strftime("%Y%m").astype(int),
+    **{name: MONTHS.dt.strftime(name) for name in ("%b %Y", "%Y-%m", "%G-W%V")},
     "%-m/%-d/%Y": TIMES.map(lambda t: f"{t.month}/{t.day}/{t.year}"),
     "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
     "date": TIMES.dt.date,

@@ -93,6 +93,9 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     risk : {"size", "range", "deviation"}
         Measure f_i of risk: the papers' size, or how far the log-likelihood moves over the
         posterior, its range or its deviation, as accounting by range or mu charges it.
+    weights_over : {"kept", "all"}
+        Draws that f_i is taken over where `draw_quantile` is below 1: those it keeps, or all, as in
+        the supplement's script, whose ``thresh`` is in the bound alone.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
@@ -104,15 +107,17 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     transform: str = "linear"
     threshold: float | None = None
     risk: str = field(default="size", metadata=SHOWN_IF_SET)
+    weights_over: str = field(default="kept", metadata=SHOWN_IF_SET)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # The map's own checks, on one record, before anything is fitted.
         self._weights_of([1.0])
         check_choice(self.risk, "risk", RISKS)
+        check_choice(self.weights_over, "weights_over", ("kept", "all"))
 
     def weights(self, session: FitSession) -> FloatArray:
-        fit = self.unweighted(session)
+        fit = session.unweighted() if self.weights_over == "all" else self.unweighted(session)
         f = fit.bounds.by_record  # of every record, or of its unit
         if self.risk != "size":  # infinite where it is unbounded in any draw, kept or not
             f = np.where(np.isfinite(f), session.risks(fit, self.risk), np.inf)

@@ -10,7 +10,7 @@ import contextlib
 import math
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -49,7 +49,8 @@ _FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
 @dataclass(frozen=True, kw_only=True)
 class Leveled(Kind):
-    """A column of levels: a tuple of all values, texts, numbers or logicals, two or more."""
+    """A column of levels: a tuple of all values, texts, numbers or logicals, two or more; one is
+    enough beside missing values, as of a box to check."""
 
     levels: tuple[Any, ...] = ()
     decimals: int | None = field(default=None, init=False)
@@ -58,8 +59,8 @@ class Leveled(Kind):
     def __post_init__(self) -> None:
         super().__post_init__()
         size = len(self.levels) if isinstance(self.levels, (tuple, list)) else 0
-        if size < 2:
-            raise InvalidInput("levels must be a tuple of two values or more")
+        if not size or size + bool(self.missing) < 2:
+            raise InvalidInput("levels must be a tuple of two values or more, or one and missing")
         object.__setattr__(self, "levels", check_levels_given(self.levels, size))
 
 
@@ -303,12 +304,12 @@ def kind_of(column: pd.Series) -> Kind:
         return Nominal(levels=(False, True), missing=missing)
     if not all(isinstance(value, Hashable) for value in held):
         raise _no_kind(column)
-    if held.nunique() < 2:
+    if held.nunique() + missing < 2:
         raise InvalidInput(f"column {name!r} must vary: it is constant; drop it, or keep it")
     if (dates := dates_kind(column)) is not None:
         return dates
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
-        return replace(_kind_of_numbers(held), missing=missing)
+        return _kind_of_numbers(held, missing)
     try:
         levels = tuple(sorted(held.unique()))
         if all(isinstance(level, date) for level in levels):
@@ -347,7 +348,7 @@ def _no_kind(column: pd.Series) -> InvalidInput:
     )
 
 
-def _kind_of_numbers(held: pd.Series) -> Kind:
+def _kind_of_numbers(held: pd.Series, missing: bool) -> Kind:
     values = held.to_numpy(dtype=np.float64)
     if not np.isfinite(values).all():
         raise InvalidInput(
@@ -357,11 +358,12 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     whole = bool((values == np.floor(values)).all())
     levels = np.unique(values)
     exact = np.abs(levels).max() < 2**53  # larger whole numbers are not what floats make of them
-    coded = whole and levels.size <= min(_FEW_NUMBERS, values.size / 10)
+    coded = whole and 1 < levels.size <= min(_FEW_NUMBERS, values.size / 10)
     coded = coded and np.median(np.diff(levels)) > 1
     if exact and (levels.size <= FEW or coded or _are_periods(levels)):
         leveled = Nominal if levels.size <= FEW else Ordered
-        return leveled(levels=tuple(int(v) if v == int(v) else float(v) for v in levels))
+        whole_or_not = tuple(int(v) if v == int(v) else float(v) for v in levels)
+        return leveled(levels=whole_or_not, missing=missing)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
         spread = spread if spread > 0 else float(values.std())
@@ -374,7 +376,7 @@ def _kind_of_numbers(held: pd.Series) -> Kind:
     digits = -math.floor(math.log10(spread))
     unit = round(spread, digits)
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
-    given: dict[str, Any] = {"typical": center, "spread": unit}
+    given: dict[str, Any] = {"typical": center, "spread": unit, "missing": missing}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
         return Counts(lower=0, **given)
     decimals = decimals_of(values)
