@@ -61,6 +61,8 @@ _SHORTEST_WARMUP = 150  # below this Stan does not adapt the metric
 _APART = 1.1  # R-hat of chains that more draws will not bring together
 _PROBE: dict[str, Any] = {"warmup": 200, "draws": 100, "max_treedepth": 6}
 _WANDERS = 0.2  # of a probe's transitions that end at the largest depth: trajectories of minutes
+_WANDERED = 0.005  # of those of a first try: a second one would take longer
+_FLAT_DEPTH = 8  # of trees over clipped terms without a center, so that this is seen in seconds
 _BLOCKS = 4  # times the first number of draws, where the settings set no limit
 ON_NOT_CONVERGED = ("raise", "warn")
 
@@ -290,9 +292,16 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        if cap is not None and cap.reference is None and self.on_not_converged == "raise":
-            self._check_flatness(data, cap, label)
+        flat = self._may_be_flat(cap) and self.on_not_converged == "raise"
+        if flat and self._wanders(data, label):
+            raise self._too_flat(cap, label)
         draws, diagnostics = self._chains(data, cap, warm_start, label)
+        if (
+            flat
+            and not diagnostics.converged
+            and diagnostics.attempts == 1 < len(self._tries(cap, warm_start))
+        ):
+            raise self._too_flat(cap, label)
         if not diagnostics.converged:
             tried = "also not with more draws and a longer warm-up"
             if self.has_fixed_draws:
@@ -309,9 +318,12 @@ class FitSession:
             warnings.warn(message, stacklevel=2)
         return draws, diagnostics
 
-    def _check_flatness(self, data: dict[str, Any], cap: Cap, label: str) -> None:
-        """Refuse a posterior so flat that chains wander for minutes and do not converge: its terms
-        are clipped nearly everywhere."""
+    @staticmethod
+    def _may_be_flat(cap: Cap | None) -> bool:
+        return cap is not None and cap.reference is None
+
+    def _wanders(self, data: dict[str, Any], label: str) -> bool:
+        """Whether a posterior is so flat that chains wander for minutes and do not converge."""
         draws = self.engine.sample(
             self.bound.program,
             data,
@@ -319,12 +331,14 @@ class FitSession:
             settings=replace(self.settings, max_draws=None, **_PROBE),
             progress=self.steps_of(f"{label}, a probe"),
         )
-        if np.mean(draws.treedepth >= _PROBE["max_treedepth"]) > _WANDERS:
-            raise NotConverged(
-                f"{', '.join(self.bound.synthesized)}: {label} would not converge: clipped at "
-                f"{cap.below:g} nats, its terms say next to nothing, and chains wander; raise "
-                "epsilon, give a center (a calibration, or center=), or a model with prior='normal'"
-            )
+        return bool(np.mean(draws.treedepth >= _PROBE["max_treedepth"]) > _WANDERS)
+
+    def _too_flat(self, cap: Any, label: str) -> NotConverged:
+        return NotConverged(
+            f"{', '.join(self.bound.synthesized)}: {label} would not converge: clipped at "
+            f"{cap.below:g} nats, its terms say next to nothing, and chains wander; raise "
+            "epsilon, give a center (a calibration, or center=), or a model with prior='normal'"
+        )
 
     def _tries(self, cap: Cap | None, warm_start: WarmStart | None) -> list[SamplerSettings]:
         """Settings of the first try, and of one that follows unless chains have converged."""
@@ -337,6 +351,8 @@ class FitSession:
         shorter = replace(settings, warmup=max(_SHORTEST_WARMUP, self.settings.warmup // 4))
         if near:  # the metric is nearly right
             settings = shorter
+        if self._may_be_flat(cap):
+            settings = replace(settings, max_treedepth=min(settings.max_treedepth, _FLAT_DEPTH))
         if self.has_fixed_draws:
             return [settings]
         last = self.settings.longer(clipped=centered)
@@ -383,7 +399,10 @@ class FitSession:
                 )
                 draws = draws.followed_by(following)
                 diagnostics = diagnose(draws, self.rule, self.bound.monitored(draws))
-            if diagnostics.converged:
+            wandered = diagnostics.n_max_treedepth > _WANDERED * draws.n_draws
+            if diagnostics.converged or (
+                wandered and self._may_be_flat(cap) and self.on_not_converged == "raise"
+            ):
                 break
         return draws, replace(diagnostics, attempts=number + 1)
 

@@ -1,7 +1,7 @@
 r"""The local mechanisms at a given epsilon: the largest setting that meets it is searched for.
 
-The setting is the scale (LipschitzWeighted, CountWeighted), the weight (ScalarWeighted) or the cap
-(Truncated). Strict mechanisms are given their epsilon, and need no search.
+The setting is the scale or shift (LipschitzWeighted, CountWeighted), the weight (ScalarWeighted) or
+the cap (Truncated). Strict mechanisms are given their epsilon, and need no search.
 
 A search looks at the confidential data, which no guarantee covers, and the charge says so. It is on
 fits whose weights are taken as fixed. What refits without single records add to the charge is then
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyhybrid.core.checks import check_count, check_positive
+from pyhybrid.core.checks import check_choice, check_count, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.fitting.session import FitSession, open_session
@@ -50,6 +50,7 @@ def meet_epsilon(
     df: Any,
     *,
     target_epsilon: float,
+    searched: str | None = None,
     n_draws_released: int = 1,
     refits: int = REFITS,
     **options: Any,
@@ -65,6 +66,8 @@ def meet_epsilon(
     target_epsilon : float
         For all `n_draws_released` draws, by the mechanism's accounting, nats, above 0. The charge
         is at most that, and with refits it can be well below.
+    searched : {"scale", "shift"}, optional
+        Of Lipschitz and count weights: c, by default, or g ([S22] sec. 3).
     n_draws_released : int, default 1
         Draws that the release will use.
     refits : int, default 10
@@ -86,18 +89,23 @@ def meet_epsilon(
     target = check_positive(target_epsilon, "target_epsilon")
     within = min(_MOST, _TOLERANCE * target)
     draws = check_count(n_draws_released, "n_draws_released")
-    if mechanism.setting is None:
+    if not mechanism.searched:
         raise InvalidInput(
             "target_epsilon must be for a mechanism with a setting that is searched for: "
             f"{mechanism.name} has none; take LipschitzWeighted, CountWeighted, ScalarWeighted or "
             "Truncated, or give a strict mechanism its epsilon"
         )
+    name = mechanism.searched[0] if searched is None else searched
+    check_choice(name, "searched", mechanism.searched)
     session = open_session(mechanism.bind(df), **options).by_unit(mechanism.unit)
     mechanism.refuse(session, refits)
 
+    def at(value: float) -> PseudoPosteriorMechanism:
+        return replace(mechanism, **{name: value})  # type: ignore[arg-type]
+
     def cost(value: float, refits: int = 0) -> float:
         """Epsilon of a release at this value; 0 where all weights are 0."""
-        candidate = mechanism.at(value)
+        candidate = at(value)
         if not candidate.weights(session).any():
             return 0.0
         path = candidate.fit(session)
@@ -106,7 +114,7 @@ def meet_epsilon(
         loss = candidate.loss(session, path, refits)
         return candidate.charge(session, path, loss, 1, draws).epsilon
 
-    search = Search(cost, mechanism.limits(session), mechanism.setting, _FITS)
+    search = Search(cost, mechanism.limits(session, name), name, _FITS)
     aim = target
     for _ in range(_ROUNDS):
         value = search.largest_within(aim, max(within * aim / target, _ROUNDED))
@@ -119,14 +127,10 @@ def meet_epsilon(
     else:
         raise InvalidInput(
             f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
-            f"epsilon at {mechanism.setting} = {value:.4g} to {charged:g}; change the other options"
+            f"epsilon at {name} = {value:.4g} to {charged:g}; change the other options"
         )
     return Solution(
-        mechanism=mechanism.at(value),
-        value=value,
-        epsilon=charged,
-        tried=search.tried,
-        session=session,
+        mechanism=at(value), value=value, epsilon=charged, tried=search.tried, session=session
     )
 
 

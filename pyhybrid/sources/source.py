@@ -23,7 +23,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.formula.values import row_label
 
 IntArray = npt.NDArray[np.int64]
-BATCH = 250_000
+BATCH = 125_000
 """Records of a batch, at most."""
 SAMPLED = 50_000
 """Records of a sample of public columns."""

@@ -118,7 +118,7 @@ def release_in_parts(
     left_out = Decisions.of((), decisions.keep)
     check_decided(exposed, left_out, source.columns, mechanism.synthesizes)
     target = Path(folder).absolute()
-    asked = {"format": 2, "columns": columns, "n_synthetic": n_synthetic}
+    asked = {"format": 3, "columns": columns, "n_synthetic": n_synthetic}
     asked["settings"] = mechanism.describe()
     with _folder_of_parts(target) as aside:
         state = _stored(aside, json.loads(json.dumps(asked, default=str)))

@@ -193,18 +193,19 @@ def script_rows(
 ) -> Iterator[Row]:
     """The script's numbers and ours, 2 Delta first, from unweighted log-likelihoods (S, n), and the
     log_lik of a weighted fit, or else `log_lik` times the script's weights."""
-    draws = np.linspace(0, len(log_lik) - 1, min(_SCRIPT_DRAWS, len(log_lik))).astype(int)
-    log_lik = log_lik[draws]
-    given = {} if weighted is None else {"log_lik_weighted": weighted[draws]}
+    fits = [log_lik] if weighted is None else [log_lik, weighted]  # one may have gone on for longer
+    n_draws = min(_SCRIPT_DRAWS, *map(len, fits))
+    log_lik, *after = (f[np.linspace(0, len(f) - 1, n_draws).astype(int)] for f in fits)
+    given = {"log_lik_weighted": after[0]} if after else {}
     for how in _SCRIPT_SETTINGS:
         theirs = call_r(
             "run_supplement", file=str(file), log_lik_unweighted=log_lik, **how, **given
         )
         quantile, scale, shift = how.values()
         alpha = lipschitz_weights(log_lik, scale=scale, shift=shift)
-        after = given.get("log_lik_weighted", alpha * log_lik)
-        overall = lipschitz_bounds(after, draw_quantile=quantile).overall
-        by_record, weighted_by_record = (lipschitz_bounds(f).by_record for f in (log_lik, after))
+        last = given.get("log_lik_weighted", alpha * log_lik)
+        overall = lipschitz_bounds(last, draw_quantile=quantile).overall
+        by_record, weighted_by_record = (lipschitz_bounds(f).by_record for f in (log_lik, last))
         pairs = {
             "2 Delta_alpha,x": (2 * theirs["bound"], 2 * overall),
             "bounds by record, unweighted": (theirs["by_record"], by_record),

@@ -16,15 +16,19 @@ pytestmark = pytest.mark.samples
 OPTIONS = fit_options(chains=4, warmup=300, draws=400, seed=5)
 
 
-@pytest.mark.parametrize(("mechanism", "target"), [
-    (ph.LipschitzWeighted(MODEL, transform="reciprocal"), 0.2),
-    (ph.ScalarWeighted(MODEL, target_epsilon=9.0), 2.0),
-    (ph.Truncated(MODEL, cap=1.0, inner=ph.Unweighted(MODEL)), 9.0),
+@pytest.mark.parametrize(("mechanism", "target", "searched"), [
+    (ph.LipschitzWeighted(MODEL, transform="reciprocal"), 0.2, None),
+    (ph.LipschitzWeighted(MODEL, scale=0.8), 2.0, "shift"),
+    (ph.ScalarWeighted(MODEL, target_epsilon=9.0), 2.0, None),
+    (ph.Truncated(MODEL, cap=1.0, inner=ph.Unweighted(MODEL)), 9.0, "cap"),
 ])  # fmt: skip
-def test_the_target_is_met_from_below_and_released(mechanism: Any, target: float) -> None:
+def test_the_target_is_met_from_below_and_released(
+    mechanism: Any, target: float, searched: str | None
+) -> None:
     found = ph.mechanisms.meet_epsilon(
-        mechanism, counts(), target_epsilon=target, refits=0, **OPTIONS
+        mechanism, counts(), target_epsilon=target, searched=searched, refits=0, **OPTIONS
     )
+    assert getattr(found.mechanism, searched or mechanism.searched[0]) == found.value
     assert _near(found, target, 0.05 * target + 0.01)
     assert found.session.n_fits <= len(found.tried) + 1
     assert found.value in found.tried
@@ -48,6 +52,14 @@ def test_where_it_makes_no_sense() -> None:
         (ph.Censored(MODEL, epsilon=1), "or give a strict mechanism its epsilon"),
     ):
         refuses(said, ph.mechanisms.meet_epsilon, mechanism, counts(), target_epsilon=1, **OPTIONS)
+    asked = {"target_epsilon": 1, "searched": "shift", **OPTIONS}
+    refuses(
+        "searched must be",
+        ph.mechanisms.meet_epsilon,
+        ph.ScalarWeighted(MODEL, target_epsilon=9),
+        counts(),
+        **asked,
+    )
     low = ph.LipschitzWeighted(MODEL, shift=0.5)
     with pytest.raises(InvalidInput, match="target_epsilon must be reachable by scale"):
         ph.mechanisms.meet_epsilon(low, counts(), target_epsilon=1e-3, **OPTIONS)

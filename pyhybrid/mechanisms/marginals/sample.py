@@ -141,9 +141,9 @@ def fitted_chain(
 def _repeated(records: Records) -> Records:
     """The records so many times over that enough rows are reached."""
     times = max(1, math.ceil(_SIMULATED / records.n))
-    rows = np.tile(np.arange(records.n), times)
-    public = {name: predictor.rows(rows) for name, predictor in records.public.items()}
-    n = times * records.n if public else min(times * records.n, _MOST_SIMULATED)
+    n = times * records.n if records.public else min(times * records.n, _MOST_SIMULATED)
+    of_record = np.arange(n if records.public else 0) % records.n
+    public = {name: predictor.rows(of_record) for name, predictor in records.public.items()}
     return replace(records, public=public, n=n)
 
 

@@ -204,16 +204,12 @@ class PseudoPosteriorMechanism(Mechanism, ABC):
         """The unweighted fit at the mechanism's quantile."""
         return session.unweighted(draw_quantile=self.draw_quantile)
 
-    setting: ClassVar[str | None] = None
-    """What `meet_epsilon` searches for; None where no setting lowers epsilon, or it is given."""
+    searched: ClassVar[tuple[str, ...]] = ()
+    """Settings that lower epsilon, of which `meet_epsilon` searches for the first, or another."""
 
-    def limits(self, session: FitSession) -> tuple[float, float]:
+    def limits(self, session: FitSession, searched: str) -> tuple[float, float]:
         """Smallest and largest value of the setting that is searched for."""
-        return 0.0, 1.0
-
-    def at(self, value: float) -> PseudoPosteriorMechanism:
-        """The mechanism with its setting at `value`."""
-        return replace(self, **{f"{self.setting}": value})  # type: ignore[arg-type]
+        return -1.0 if searched == "shift" else 0.0, 1.0
 
     def _release(
         self, df: pd.DataFrame, m: int, n_draws_released: int, options: FitOptions, refits: int

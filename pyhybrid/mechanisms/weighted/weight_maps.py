@@ -101,7 +101,7 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
-    setting: ClassVar[str | None] = "scale"
+    searched: ClassVar[tuple[str, ...]] = ("scale", "shift")
     scale: float = 1.0
     shift: float = 0.0
     transform: str = "linear"
@@ -157,7 +157,7 @@ class CountWeighted(PseudoPosteriorMechanism):
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """
 
-    setting: ClassVar[str | None] = "scale"
+    searched: ClassVar[tuple[str, ...]] = ("scale", "shift")
     scale: float = 1.0
     shift: float = 0.0
     radius: float = 0.2
@@ -227,7 +227,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
-    setting: ClassVar[str | None] = "target_epsilon"
+    searched: ClassVar[tuple[str, ...]] = ("target_epsilon",)
     target_epsilon: float | None = None
     target_bound: float | None = field(default=None, repr=False, metadata={"confidential": True})
 
@@ -254,7 +254,7 @@ class ScalarWeighted(PseudoPosteriorMechanism):
     def at(self, value: float) -> ScalarWeighted:
         return replace(self, target_epsilon=value, target_bound=None)
 
-    def limits(self, session: FitSession) -> tuple[float, float]:
+    def limits(self, session: FitSession, searched: str) -> tuple[float, float]:
         """Up to the epsilon of the unweighted fit."""
         highest = epsilon_of_bound(
             self.unweighted(session).bounds.overall,
@@ -332,7 +332,7 @@ class Truncated(CappedMechanism):
     """
 
     starts_from_unweighted: ClassVar[bool] = True
-    setting: ClassVar[str | None] = "cap"
+    searched: ClassVar[tuple[str, ...]] = ("cap",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -341,7 +341,7 @@ class Truncated(CappedMechanism):
     def at(self, value: float) -> Truncated:
         return replace(self, cap=value, epsilon=None)
 
-    def limits(self, session: FitSession) -> tuple[float, float]:
+    def limits(self, session: FitSession, searched: str) -> tuple[float, float]:
         """From below the smallest bound of a record to the largest one."""
         f = self.unweighted(session).bounds.by_record
         finite = f[np.isfinite(f) & (f > 0)]
