@@ -292,16 +292,9 @@ class FitSession:
         self, alpha: FloatArray, cap: Cap | None, label: str, warm_start: WarmStart | None
     ) -> tuple[Draws, Diagnostics]:
         data = self.bound.stan_data(alpha, cap=cap)
-        flat = self._may_be_flat(cap) and self.on_not_converged == "raise"
-        if flat and self._wanders(data, label):
+        if self._may_be_flat(cap) and self._wanders(data, label):
             raise self._too_flat(cap, label)
         draws, diagnostics = self._chains(data, cap, warm_start, label)
-        if (
-            flat
-            and not diagnostics.converged
-            and diagnostics.attempts == 1 < len(self._tries(cap, warm_start))
-        ):
-            raise self._too_flat(cap, label)
         if not diagnostics.converged:
             tried = "also not with more draws and a longer warm-up"
             if self.has_fixed_draws:
@@ -318,9 +311,8 @@ class FitSession:
             warnings.warn(message, stacklevel=2)
         return draws, diagnostics
 
-    @staticmethod
-    def _may_be_flat(cap: Cap | None) -> bool:
-        return cap is not None and cap.reference is None
+    def _may_be_flat(self, cap: Cap | None) -> bool:
+        return cap is not None and cap.reference is None and self.on_not_converged == "raise"
 
     def _wanders(self, data: dict[str, Any], label: str) -> bool:
         """Whether a posterior is so flat that chains wander for minutes and do not converge."""
@@ -399,11 +391,11 @@ class FitSession:
                 )
                 draws = draws.followed_by(following)
                 diagnostics = diagnose(draws, self.rule, self.bound.monitored(draws))
-            wandered = diagnostics.n_max_treedepth > _WANDERED * draws.n_draws
-            if diagnostics.converged or (
-                wandered and self._may_be_flat(cap) and self.on_not_converged == "raise"
-            ):
+            if diagnostics.converged:
                 break
+            wandered = diagnostics.n_max_treedepth > _WANDERED * draws.n_draws
+            if wandered and not number and self._may_be_flat(cap):
+                raise self._too_flat(cap, label)
         return draws, replace(diagnostics, attempts=number + 1)
 
     def steps_of(self, label: str) -> Callable[[int, int], None] | None:
