@@ -48,32 +48,6 @@ _ERRORS: dict[str, type[PyhybridError]] = {
     "pyhybrid_sampling_error": SamplingError,
 }
 """Python's errors of the same meaning, by the class of R's condition."""
-# Runs a call where neither its arguments nor its value can stay behind.
-_CALLER = """
-function(f, args) {
-  warned <- character()
-  outcome <- withCallingHandlers(
-    tryCatch(
-      list(value = do.call(f, args, quote = TRUE)),
-      error = function(problem) list(problem = conditionMessage(problem), class = class(problem)),
-      interrupt = function(stopped) list(problem = "interrupted", class = "interrupt")
-    ),
-    warning = function(w) {
-      warned <<- c(warned, conditionMessage(w))
-      invokeRestart("muffleWarning")
-    }
-  )
-  list(outcome = outcome, warned = warned)
-}
-"""
-_LOADER = """
-function(files) {
-  home <- new.env(parent = globalenv())
-  home$stan_folder <- file.path(dirname(dirname(files[1])), "stan")
-  for (file in files) sys.source(file, envir = home, keep.source = FALSE)
-  home
-}
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +197,7 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
                 f"the R package pyhybrid must have a function {function!r}: not found; install the "
                 "R package of the same version"
             )
-        outcome, warned = start_r().evalr(_CALLER.strip())(_package()[function], to_r(arguments))
+        outcome, warned = _functions()[0](_package()[function], to_r(arguments))
         warned = [str(message) for message in warned]
         failed = "problem" in list(outcome.do_slot("names"))
         value, classes = from_r(outcome[0]), list(outcome[1]) if failed else []
@@ -239,11 +213,17 @@ def call_r(function: str, /, *, output: Output | None = None, **arguments: Any) 
 
 
 @cache
+def _functions() -> Any:
+    """The caller and the loader of calls.R."""
+    return start_r().evalr((Path(__file__).parent / "calls.R").read_text(encoding="utf-8"))
+
+
+@cache
 def _package() -> Any:
     """The environment of the R package: the sources beside this package, or the installed one."""
     ri = start_r()
     if sources := _sources():
-        return ri.evalr(_LOADER.strip())(ri.StrSexpVector(sources))
+        return _functions()[1](ri.StrSexpVector(sources))
     try:
         return ri.evalr('asNamespace("pyhybrid")')
     except Exception as error:
