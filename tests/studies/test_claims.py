@@ -97,7 +97,7 @@ def _quartiles(off: float) -> pd.DataFrame:
     printed = pd.DataFrame(strict._COUNTS.values(), columns=strict._PRINTED, dtype=float)
     for name in _QUARTILES:
         rows[name] = printed[f"printed {name}"]
-    rows.loc[1, "q1"] += off * printed["deviation"][1]
+    rows.loc[1, "q1"] += off * printed["printed sd"][1]
     return rows
 
 
