@@ -46,14 +46,12 @@ def negative_binomial() -> Calibration:
 def test_drift_says_how_far_the_new_estimate_is(n: int) -> None:
     """In units of the region, against a fit of the new records; the last is outside."""
     calibration = frozen(NB, counts(2, n), n_draws=400, region=6)
-    center = calibration.center
+    center, sd = calibration.center, calibration.center.sd["log_mean"] * max(1.0, n / 1e4) ** 0.5
     for mean in (3.0, 3.3, 5.0):
         new = NB.bind(counts(3, 3000, mean=mean))
         own = open_session(new, **OPTIONS).unweighted().draws.flat("beta").mean()
-        sd = center.sd["log_mean"] * max(1.0, n / 10_000) ** 0.5
-        away = abs(own - center.parameters["beta"][0]) / sd / 6
-        distance = calibration.drift(new).distance
-        assert 0.5 * away - 0.2 < distance < 2 * away + 0.3
+        away, distance = abs(own - center.parameters["beta"][0]), calibration.drift(new).distance
+        assert 0.5 * away / sd / 6 - 0.2 < distance < 2 * away / sd / 6 + 0.3
     assert distance > 1
     assert replace(calibration, center=None).drift(new).distance is None
 
