@@ -273,9 +273,7 @@ def test_the_commands(monkeypatch: pytest.MonkeyPatch, run: Any) -> None:
 def test_pages_of_unlike_seeds_are_refused(tmp_path: Path) -> None:
     results = [run_study(_study("a"), out=tmp_path / str(s), seed=s, **OPTIONS) for s in (1, 2)]
     refuses("agree in seed", made_with, results)
-    old = replace(
-        results[0], study="J", header={**results[0].header, "study": "J", "pyhybrid": "0"}
-    )
+    old = replace(results[0], header={**results[0].header, "study": "J", "pyhybrid": "0"})
     assert f"pyhybrid {__version__} (J: 0), engine embedded, seed 1" in made_with([results[0], old])
     claim = Claim(text="all is well", threshold="at all", fewest=1, experiment="tried",
                   check=lambda summary: ("found", False))  # fmt: skip
