@@ -87,8 +87,8 @@ def test_the_stored_numbers_are_todays(
     asked = replace(STUDIES[name], **changes)
     result = run_study(asked, out=tmp_path / name, size=size, seed=77, engine="embedded")
     assert result.failed == {}
-    both = result.summary.merge(stored[name], on=SUMMARY[:3], suffixes=("", "_stored"))
-    assert len(both) == len(result.summary)
+    both = result.summary.merge(stored[name], "left", SUMMARY[:3], suffixes=("", "_stored"))
+    assert (both["synthesizer"][both["n_stored"].isna()] == "difference").all()  # F's, see above
     # Deviations among databases are themselves estimated from few: a t quantile, not 5 as it is.
     deviation = both["mc_error_stored"] * np.sqrt(both["n_stored"])
     error = deviation * np.sqrt(1 / both["n"] + 1 / both["n_stored"])
