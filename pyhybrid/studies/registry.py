@@ -261,11 +261,10 @@ STUDY_J = Study(
     name="J",
     title="Masking, CART and norm + logit on the pseudo registry (needs data: csrg.csv)",
     source="[J22] supplement, [JC]",
-    settings=(_SETTING,),
-    measure=measure_j,
+    settings=(_SETTING,), measure=measure_j,
     quick=Size(replicates=5, options={"warmup": 100, "draws": 100}),
     paper=Size(replicates=20, options={"warmup": 100, "draws": 100}),
     needs_data=FILE,
     read_data=pseudo_registry,
     published=published_in("J"),
-)
+)  # fmt: skip

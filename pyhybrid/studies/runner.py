@@ -315,12 +315,12 @@ def reproduce(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_raw(number: Published, study: Study) -> bool:
-    """Whether it tells of the paper's data, not of a synthesizer: data, or an end of an interval
-    whose center is judged less the data's."""
+    """Whether it tells of the paper's data, not of a synthesizer: of data that are not ours, of the
+    data, or an end of an interval whose center is judged less the data's."""
     statistic, _, end = number.quantity.rpartition(" ")
     pairs = {(other.synthesizer, other.quantity) for other in study.published}
     judged = end in ("lower", "upper") and (number.synthesizer, f"{statistic} {LESS}") in pairs
-    return number.synthesizer == DATA or judged
+    return number.other_data or number.synthesizer == DATA or judged
 
 
 def _verdict(of: Published | Claim, line: tuple[str, ...], holds: bool | None) -> tuple[str, str]:
@@ -356,14 +356,16 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
 
 
 def made_with(results: Sequence[StudyResult]) -> str:
-    """Version, engine and seed of several results, in words."""
+    """Version (of most, and by study where another), engine and seed of several results."""
     headers = [result.header for result in results]
-    for name in ("pyhybrid", "seed"):
-        values = sorted({str(header[name]) for header in headers})
-        if len(values) > 1:
-            raise InvalidInput(f"studies must agree in {name}: found {', '.join(values)}")
+    seeds = sorted({str(header["seed"]) for header in headers})
+    if len(seeds) > 1:
+        raise InvalidInput(f"studies must agree in seed: found {', '.join(seeds)}")
+    versions = [str(header["pyhybrid"]) for header in headers]
+    most = max(versions, key=versions.count)
+    rest = ", ".join(f"{h['study']}: {h['pyhybrid']}" for h in headers if h["pyhybrid"] != most)
     engines = ", ".join(sorted({header["options"]["engine"] for header in headers}))
-    return f"pyhybrid {headers[0]['pyhybrid']}, engine {engines}, seed {headers[0]['seed']}"
+    return f"pyhybrid {most}{f' ({rest})' if rest else ''}, engine {engines}, seed {seeds[0]}"
 
 
 def _sizes(study: Study, summary: pd.DataFrame) -> str:

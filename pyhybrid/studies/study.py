@@ -70,8 +70,9 @@ class Published:
 
     Ours agrees if the 95 % interval of our mean over databases, with the `error` (standard) of
     theirs, reaches [low, high]; beside the number of one database, if the 95 % prediction interval
-    of another database does, and does not hold `null`. A `note` says why ours may differ: other
-    data, one chain against several. `experiment` is what was tried as a cause, and what came of it.
+    of another database does, and does not hold `null`. A number of `other_data` than ours, which
+    are not at hand, is no evidence. A `note` says why ours may differ: simulated data, one chain
+    against several. `experiment` is what was tried as a cause, and what came of it.
     """
 
     setting: str
@@ -82,6 +83,7 @@ class Published:
     high: float
     error: float = 0.0
     one_database: bool = False
+    other_data: bool = False
     note: str = ""
     experiment: str = ""
 
@@ -114,8 +116,9 @@ def published_in(study: str) -> tuple[Published, ...]:
     lines = []
     for row in csv.DictReader(table.splitlines()):
         if row.pop("study") == study:
-            fields: dict[str, Any] = {**row, "one_database": row["one_database"] == "yes"}
-            fields |= {name: float(row[name] or 0) for name in ("low", "high", "error")}
+            flags = {name: row[name] == "yes" for name in ("one_database", "other_data")}
+            numbers = {name: float(row[name] or 0) for name in ("low", "high", "error")}
+            fields: dict[str, Any] = {**row, **flags, **numbers}
             lines.append(Published(**fields))
     return tuple(lines)
 
@@ -224,6 +227,23 @@ def means_of(
     return {name: mean_of(summary, setting, name, quantity) for name in synthesizers}
 
 
+def of_means(
+    setting: str,
+    names: Iterable[str],
+    quantity: str,
+    words: str,
+    holds: Callable[..., Any],
+    form: str = ".3f",
+) -> Check:
+    """The check of a claim that a function of the means of several synthesizers decides."""
+
+    def check(summary: pd.DataFrame) -> Found:
+        means = means_of(summary, setting, names, quantity)
+        return f"{words}: {listed(means, form)}", bool(holds(*means.values()))
+
+    return check
+
+
 def listed(values: Mapping[Any, float] | pd.Series, form: str = ".2f") -> str:
     """Names with their values, in words."""
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
@@ -258,14 +278,15 @@ def nearer(
     shown = listed({**target, **{name: row["mean"] for name, row in rows.items()}}, ".4g")
     few = min(row["n"] for row in rows.values())
     shown += f" ({few:.0f} databases)" if few < FEWEST else ""
-    parts = []
+    parts, unpaired = [], ""
     for name in worse:
         pair = row_of(summary, setting, DIFFERENCE, _OF_TWO.format(quantity, better, name))
         if math.isnan(pair["n"]):
+            unpaired = ", as if on different databases" if few >= FEWEST else ""
             parts.append(falls(rows[name], rows[better], to=center))
         else:
             parts.append(_below_zero(pair["mean"], pair["mc_error"], pair["n"]))
-    return f"{quantity}: {shown}", all_hold(parts)
+    return f"{quantity}: {shown}{unpaired}", all_hold(parts)
 
 
 def all_hold(parts: Iterable[bool | None]) -> bool | None:

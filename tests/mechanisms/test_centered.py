@@ -27,8 +27,8 @@ def counts(seed: int, n: int, r: float = 0.7, mean: float = 3.0) -> pd.DataFrame
     return pd.DataFrame({"y": rng.poisson(rng.gamma(r, mean / r, n))})
 
 
-def frozen(model: Any, reference: pd.DataFrame, epsilon: float = 1) -> Calibration:
-    own: dict[str, Any] = {"n_draws": 50, "holds_no_released_record": True, **OPTIONS}
+def frozen(model: Any, reference: pd.DataFrame, epsilon: float = 1, **how: Any) -> Calibration:
+    own: dict[str, Any] = {"n_draws": 50, "holds_no_released_record": True, **OPTIONS, **how}
     return calibrate(model, reference, epsilon=epsilon, **own)
 
 
@@ -40,6 +40,20 @@ def poisson() -> Calibration:
 @pytest.fixture(scope="module")
 def negative_binomial() -> Calibration:
     return frozen(NB, counts(2, 1500))
+
+
+@pytest.mark.parametrize("n", [1500, 40_000])  # of the latter 10,000 rows are frozen
+def test_drift_says_how_far_the_new_estimate_is(n: int) -> None:
+    """In units of the region, against a fit of the new records; the last is outside."""
+    calibration = frozen(NB, counts(2, n), n_draws=400, region=6)
+    center, sd = calibration.center, calibration.center.sd["log_mean"] * max(1.0, n / 1e4) ** 0.5
+    for mean in (3.0, 3.3, 5.0):
+        new = NB.bind(counts(3, 3000, mean=mean))
+        own = open_session(new, **OPTIONS).unweighted().draws.flat("beta").mean()
+        away, distance = abs(own - center.parameters["beta"][0]), calibration.drift(new).distance
+        assert 0.5 * away / sd / 6 - 0.2 < distance < 2 * away / sd / 6 + 0.3
+    assert distance > 1
+    assert replace(calibration, center=None).drift(new).distance is None
 
 
 def test_what_is_charged() -> None:

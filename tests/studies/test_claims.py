@@ -84,11 +84,11 @@ def _posterior(mean: float, spread: float) -> Rows:
 
 def _at_risk(named: float, error: float) -> Rows:
     """norm + logit names 0.001, at an error of 2; the masks `named` at `error`."""
-    masks, off = (*masked._STRENGTHS, masked._COPULA), "DA-MI, masks off"  # counts for nothing
+    masks, off = (*masked._STRENGTHS, masked._COPULA), masked._OFF  # which counts for nothing
     risk = {**dict.fromkeys(masks, named), off: 0.0, "normal + logit": 0.001}
     errors = {**dict.fromkeys(masks, error), off: 0.0, "normal + logit": 2.0}
-    setting = masked._SETTING
-    return _rows(setting, masked._NAMED, risk) | _rows(setting, masked._ERROR, errors)
+    of = masked._SETTING
+    return _rows(of, masked._NAMED, risk) | _rows(of, masked._ERROR, errors)
 
 
 def _quartiles(off: float) -> pd.DataFrame:
@@ -97,7 +97,7 @@ def _quartiles(off: float) -> pd.DataFrame:
     printed = pd.DataFrame(strict._COUNTS.values(), columns=strict._PRINTED, dtype=float)
     for name in _QUARTILES:
         rows[name] = printed[f"printed {name}"]
-    rows.loc[1, "q1"] += off * printed["deviation"][1]
+    rows.loc[1, "q1"] += off * printed["printed sd"][1]
     return rows
 
 
@@ -114,8 +114,7 @@ def _contracting(power: float) -> pd.DataFrame:
 
 CLAIMS: dict[tuple[str, str], list[tuple[Rows | pd.DataFrame, bool | None]]] = {
     ("A", "the largest Weighted-M bound"): [  # 1.05 M is 3.675
-        (_truncated(BOUND, 3.6, 3.6, 3.6, 3.6), True),
-        (_truncated(BOUND, 3.7, 3.6, 3.6, 3.6), False),
+        (_truncated(BOUND, *[3.6] * 4), True), (_truncated(BOUND, 3.7, *[3.6] * 3), False),
     ],
     ("A", "utility loss"): [
         (_truncated(MU, 99.9, 99.5, 99, 98), True), (_truncated(MU, 99.9, 99.9, 99.9, 99.9), None),

@@ -40,6 +40,7 @@ from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws,
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.default_model import described_model
+from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
@@ -48,6 +49,7 @@ from pyhybrid.releases.release import Release
 from pyhybrid.running.files import whole_only, write_folder
 
 _VERSION = 2
+_FEWEST_FOR_VARIANCE = 20  # draws
 _EXAMPLE = "ph.calibrate(model, last_year, epsilon=1)"
 _STORED = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored", "program_sha256",
            "epsilon", "holds_no_released_record")  # fmt: skip
@@ -58,11 +60,13 @@ _STORED = ("lowest", "highest", "scale", "shift", "cap", "relation", "censored",
 class Drift:
     """How a new database differs from the reference, confidential: shares of records whose f lies
     outside the reference's extremes, and that meet the cap under the frozen draws, in the reference
-    and now."""
+    and now; and how far from theta_ref the new records' likelihood is largest, roughly, in units of
+    the region: above 1 draws cannot get there. None without frozen rows, or with few draws."""
 
     share_outside: float
     censored_then: float
     censored_now: float
+    distance: float | None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -160,7 +164,24 @@ class Calibration:
             share_outside=float(np.mean(outside)),
             censored_then=self.censored,
             censored_now=float(np.mean(weighted > self.cap)),
+            distance=None if self.center is None else self._distance(bound, self.center),
         )
+
+    def _distance(self, bound: BoundModel, center: Center) -> float | None:
+        """Over draws u ~ N(0, 1) of p parameters about theta_ref, whitened, the frozen rows' log-
+        likelihood falls by k p / 2 on average, and their region ends at `region` / sqrt(k); that of
+        the new records, b'u - r u'u / 2 with r = k n / n_frozen, has variance |b|^2 + r^2 p / 2 and
+        is largest at b / r."""
+        frozen, draws = center.frozen, self.draws
+        if frozen is None or draws.n_draws < _FEWEST_FOR_VARIANCE:
+            return None
+        assert isinstance(bound, BoundRegression)
+        p = sum(values.size for values in center.parameters.values())
+        left = bound.frozen_log_lik(frozen, draws).total(np.ones(frozen.n)).mean()
+        k = 2 * max(frozen.count @ frozen.center - left, 0.0) / p
+        r = k * bound.n / frozen.n
+        spare = bound.log_lik(draws).total(np.ones(bound.n)).var() - r**2 * p / 2
+        return float(np.sqrt(k * max(spare, 0.0)) / r / center.region) if r else None
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the calibration as a folder with a readable file (confidential, mode 0700)."""

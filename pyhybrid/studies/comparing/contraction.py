@@ -146,14 +146,8 @@ def contraction(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # not converged: counted
             refit = mechanism.fit(lenient.session(mechanism.model.bind(table), apart)).fit
-        rows.append(
-            {
-                "n": size,
-                "lipschitz_bound": refit.bounds.overall,
-                "reduced": int((refit.alpha < 1).sum()),
-                "removed": float((1 - refit.alpha).sum()),
-                "converged": refit.converged,
-            }
-        )
+        reduced, removed = int((refit.alpha < 1).sum()), float((1 - refit.alpha).sum())
+        rows.append({"n": size, "lipschitz_bound": refit.bounds.overall, "reduced": reduced,
+                     "removed": removed, "converged": refit.converged})  # fmt: skip
     report("simulated databases", len(columns), len(columns))
     return Contraction(databases=pd.DataFrame(rows), bound=fit.bounds.overall, n=n)
