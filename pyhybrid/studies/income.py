@@ -204,11 +204,13 @@ def _shown(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-def _no_evidence(summary: pd.DataFrame, setting: str) -> str:
+def _no_evidence(summary: pd.DataFrame, setting: str, synthesizer: str | None = None) -> str:
     if setting == _NORMAL:
         return "not the paper's model"
-    of_setting = (summary["setting"] == setting) & (summary["quantity"] == _RHAT)
-    rhat = summary.loc[of_setting, "mean"].max()
+    of_fits = (summary["setting"] == setting) & (summary["quantity"] == _RHAT)
+    if synthesizer is not None:
+        of_fits &= summary["synthesizer"] == synthesizer
+    rhat = summary.loc[of_fits, "mean"].max()
     return f"chains disagree, R-hat up to {rhat:.2f}" if rhat > _LARGEST_RHAT else ""
 
 
@@ -232,7 +234,7 @@ def _of_bounds(found: Callable[[list[float]], Found]) -> Check:
 
 def _in_use(summary: pd.DataFrame) -> Found:
     one, bound = (mean_of(summary, x, "Unweighted", BOUND) for x in (_NORMAL, _MIXTURE))
-    why = _no_evidence(summary, _MIXTURE)
+    why = _no_evidence(summary, _MIXTURE, "Unweighted")
     holds = None if why else _UNWEIGHTED / 2 < bound < 2 * _UNWEIGHTED
     return f"{bound:.1f} ({one:.1f} by one normal component)" + (f"; {why}" if why else ""), holds
 
