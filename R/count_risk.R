@@ -9,7 +9,8 @@
 #' @param y Sensitive values, finite, a vector of length n.
 #' @param radius Above 0: a share of `|y_i|` (`kind = "relative"`) or in the unit of `y`
 #'   (`"absolute"`). Published values are 0.15, 0.20, 0.25 and 0.30, relative. With a relative
-#'   radius, a value of 0 is matched by exact ties only.
+#'   radius, a value of 0 is matched by exact ties only. Of categories coded by integers, an absolute
+#'   radius of 0.5 counts those in another: a record's uniqueness, or isolation within `pattern`.
 #' @param kind `"relative"` or `"absolute"`.
 #' @param pattern What an intruder knows of each record: a vector of length n, or a matrix or data
 #'   frame with n rows (categorical). Records are compared, and the share is taken, only among those

@@ -79,7 +79,8 @@ def render_notebook(
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             if png := output.get("data", {}).get("image/png"):
-                words = Image.open(BytesIO(b64decode(png))).info.get("Description", source.stem)
+                alt = cell.metadata.get("alt", source.stem)
+                words = Image.open(BytesIO(b64decode(png))).info.get("Description", alt)
                 output.metadata["image/png"] = {"alt": words}
     exporter: Any = HTMLExporter(template_name="basic")
     exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
