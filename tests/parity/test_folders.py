@@ -21,25 +21,7 @@ TABLE = pd.DataFrame(
 )
 SHORT = SamplerSettings(chains=2, warmup=300, draws=200, max_draws=200)
 
-# An object with an environment does not pass: what is compared is taken out of it in R.
-_READ = """
-function(from_release) function(path) {
-  release <- from_release(path)
-  own <- as.list(release$confidential)
-  list(
-    synthetic = lapply(release$synthetic, function(set) {
-      set$g <- as.character(set$g)
-      set
-    }),
-    charge = unclass(release$charge)[c("epsilon", "epsilon_published",
-      "epsilon_range", "epsilon_gaussian", "kind", "mechanism", "refits")],
-    alpha = own$alpha, by_record = own$bounds$by_record, outcome = release$outcome,
-    shown = paste(
-      capture.output(environment(from_release)$print.pyhybrid_release(release)), collapse = " "
-    )
-  )
-}
-"""
+_READ = Path(__file__).with_name("read_from.R").read_text("utf-8")
 
 
 @pytest.mark.normal_draws
@@ -53,7 +35,7 @@ def test_r_reads_what_python_wrote(tmp_path: Path, r: Callable[..., Any]) -> Non
     )  # fmt: skip
     release.save(tmp_path / "out", report=False)
     package = session_in_r._package()
-    package["read_from"] = ri.evalr(_READ.strip())(package["from_release"])
+    package["read_from"] = ri.evalr(_READ)(package["from_release"])
     found = r("read_from", path=str(tmp_path / "out"))
     for table, own in zip(found["synthetic"], release.synthetic, strict=True):
         assert list(table["y"]) == own["y"].tolist()

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,27 +24,7 @@ TABLE = pd.DataFrame(
     {"y": Y, "x": X, "b": (Y > 10).astype(int), "s": RNG.beta(2, 5, 80), "z": RNG.normal(3, 2, 80)}
 )
 
-# Draws in the order in which Python made its fits: R asks for them in the same.
-_STORED = """
-function(synthesize) function(stored, mechanism, ...) {
-  fits <- stored
-  engine <- function(program, data, variables, seed, ...) {
-    draws <- fits[[1]]
-    fits <<- fits[-1]
-    sound <- list(rhat = 1, ess_bulk = 1e6, ess_tail = 1e6, divergences = 0)
-    list(draws = draws, diagnostics = sound)
-  }
-  mechanism <- eval(str2lang(mechanism), environment(synthesize))
-  release <- synthesize(..., mechanism = mechanism, engine = engine, seed = 1)
-  own <- as.list(release$confidential)
-  list(
-    charge = unclass(release$charge)[c("epsilon_published", "epsilon_lipschitz", "epsilon_range",
-                                       "epsilon_gaussian", "mu", "epsilon")],
-    alpha = own$alpha, by_record = own$bounds$by_record, record = own$loss$record,
-    loss = own$loss$loss, left = length(fits), synthetic = release$synthetic
-  )
-}
-"""
+_STORED = Path(__file__).with_name("from_stored.R").read_text("utf-8")
 COUNTS, POISSON = ph.NegativeBinomial("y ~ x"), ph.Poisson("y ~ x")
 RELEASES: dict[str, tuple[Any, str]] = {
     "LW": (ph.LipschitzWeighted(COUNTS), "lipschitz_weighted()"),
@@ -99,7 +80,7 @@ def test_releases_cost_what_pythons_do(
         warnings.simplefilter("ignore")  # of R-hat: draws are few
         release = python.release_from(session, n_synthetic=2, n_draws_released=2, refits=4)
     package = session_in_r._package()
-    package["from_stored"] = ri.evalr(_STORED.strip())(package["synthesize"])
+    package["from_stored"] = ri.evalr(_STORED)(package["synthesize"])
     found = r(
         "from_stored", stored=fits, mechanism=mechanism, data=TABLE, formula=str(model.formula),
         family=family, m=2, refits=4, relation=python.relation, progress=False,
