@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import pyhybrid as ph
 from pyhybrid.core.errors import SourceFailed
+from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain
 from pyhybrid.models.columns.kinds import Dates
 from pyhybrid.sources.ibis_table import IbisTable, thresholds
@@ -188,7 +190,7 @@ def test_counts_of_two_dask_workers_equal_those_of_the_data_frame(
 
 @pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="needs pyspark and Java")
-def test_counts_of_spark_equal_those_of_the_data_frame(table: pd.DataFrame) -> None:
+def test_sums_of_spark_equal_those_of_the_data_frame(table: pd.DataFrame, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.master("local[2]").getOrCreate()
@@ -197,6 +199,13 @@ def test_counts_of_spark_equal_those_of_the_data_frame(table: pd.DataFrame) -> N
         source = open_source(spark.createDataFrame(part).repartition(4))
         asked = requests([*part])
         assert_equal(source.counts(asked), counts_of(asked, part).parts)
+        scores = ph.ClippedScores(ph.Poisson("persons ~ age", prior="normal"))
+        whole, bound = scores.bind(part), scores.bind_source(source)
+        theta = np.array([0.1, 0.01])
+        design = scores._design(whole, theta, 0.3, streams(1))
+        assert_equal([bound.score_sum(theta, design)], [whole.score_sum(theta, design)])
+        ph.release_in_parts(scores, spark.createDataFrame(part), tmp_path / "out")
+        assert len(pd.read_parquet(tmp_path / "out" / "public" / "synthetic_1")) == len(part)
     finally:
         spark.stop()
 
