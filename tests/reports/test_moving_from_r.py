@@ -79,7 +79,7 @@ def in_r(folder: Path, rstan: None) -> dict[str, Any]:
         (folder / "compiled").symlink_to(cache_folder() / "rstan")
         text = "\n".join(of_r for _, of_r, _ in _rows())
         shorter = _changed(text, "adapt_delta = 0.99", f"adapt_delta = 0.99, {_IN_R}")
-        (folder / "page.R").write_text(shorter + _RECORD, encoding="utf-8")
+        (folder / "page.R").write_text(f"{shorter}\n{_RECORD}", encoding="utf-8")
         _run("Rscript", "page.R", cwd=folder, R_LIBS=str(library))
     return dict(json.loads(result.read_text()))
 
