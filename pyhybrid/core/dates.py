@@ -18,14 +18,16 @@ import numpy as np
 import pandas as pd
 
 from pyhybrid.core.checks import FloatArray
-from pyhybrid.core.errors import InvalidInput
 
 _DAYS = (
     "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y",
-    "%-d.%-m.%Y", "%-d/%-m/%Y", "%-m/%-d/%Y", "%d-%b-%Y", "%d %b %Y", "%d%b%Y",
-    "%d %B %Y", "%-d %B %Y", "%-d %b %Y", "%b %d, %Y", "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y",
-    "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%-d.%-m.%y", "%-d/%-m/%y", "%-m/%-d/%y", "%d-%b-%y",
-    "%d%b%y", "%Y. %m. %d.", "%a, %d %b %Y", "%b-%Y", "%b-%y",
+    "%-d.%-m.%Y", "%-d/%-m/%Y", "%-m/%-d/%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%-d.%-m.%y",
+    "%-d/%-m/%y", "%-m/%-d/%y", "%Y. %m. %d.",
+)  # fmt: skip
+_WORDS = (
+    "%d-%b-%Y", "%d %b %Y", "%d%b%Y", "%d %B %Y", "%-d %B %Y", "%-d %b %Y", "%b %d, %Y",
+    "%b %-d, %Y", "%B %d, %Y", "%B %-d, %Y", "%d-%b-%y", "%d%b%y", "%a, %d %b %Y", "%b %Y", "%B %Y",
+    "%b-%Y", "%Y-%b", "%b-%y",
 )  # fmt: skip
 _TIMES = (
     "%H:%M:%S", "%H:%M", "%-H:%M:%S", "%-H:%M", "%H:%M:%S.%f", "%H:%M:%S.%3f",
@@ -36,24 +38,25 @@ NUMBERS = ("%Y%m%d", "%Y%j", "%Y%m", "%G%V", _CLOCK)
 """Formats of dates that are whole numbers."""
 _ALONE = (
     *NUMBERS[:4], "%d%m%Y", "%m%d%Y", "%Y%m%d%H%M%S", "%Y%m%dT%H%M%S", "%Y-%m", "%Y/%m", "%m/%Y",
-    "%m.%Y", "%m-%Y", "%b %Y", "%B %Y", "%Y-%b", "%YM%m", "%G-W%V", "%GW%V",
-    "%Y-%j", *_TIMES,
+    "%m.%Y", "%m-%Y", "%YM%m", "%G-W%V", "%GW%V", "%Y-%j", *_TIMES,
 )  # fmt: skip
-_CASES: dict[str, Any] = {"^": str.upper, "~": str.lower}
+_FLAGS: dict[str, Any] = {"": str, "-": lambda text: text.lstrip("0") or "0", "^": str.upper,
+                          "~": str.lower, "3": lambda text: text[:3]}  # fmt: skip
 _FIELD = re.compile(r"(%[-^~3]?[A-Za-z])")
-FIELDS = {*_FIELD.findall("".join([*_DAYS, *_ALONE])), "%z",
-          *(f"%{case}{name}" for case in _CASES for name in "aBb")}  # fmt: skip
+_KNOWN = [*_DAYS, *(re.sub("%([aBb])", rf"%{case}\1", name) for name in _WORDS
+                    for case in ("", "^", "~"))]  # fmt: skip
+FIELDS = {*_FIELD.findall("".join([*_KNOWN, *_ALONE])), "%z"}
 """What a format can have."""
 _OFFSET = re.compile(r"( ?(?![AP]M$)[A-Z]\w{0,3}|[+-]\d\d:?\d\d)$")
-_MONTHS = {"year": 12, "quarter": 3, "month": 1}
-_SECONDS = {"week": 604_800.0, "day": 86_400.0, "hour": 3600.0, "minute": 60.0, "second": 1.0,
-            "millisecond": 1e-3}  # fmt: skip
-_STEP = re.compile(rf"(?:([1-9]\d{{0,3}}) )?({'|'.join([*_MONTHS, *_SECONDS])})s?")
-STEPS = (
-    *_MONTHS, "week", "day", "12 hours", "6 hours", "hour", "30 minutes", "15 minutes",
-    "10 minutes", "5 minutes", "minute", "30 seconds", "10 seconds", "second", "millisecond",
+_FINEST: dict[str, Any] = {"%3f": "ms", "%f": "us", "%S": "s", "%M": "m", "%H": "h", "": "D"}
+_SIZES: Any = (
+    ("year", 12, "M"), ("quarter", 3, "M"), ("month", 1, "M"), ("week", 7, "D"), ("day", 1, "D"),
+    *((f"{n} hours" if n > 1 else "hour", n, "h") for n in (12, 6, 1)),
+    *((f"{n} minutes" if n > 1 else "minute", n, "m") for n in (30, 15, 10, 5, 1)),
+    ("30 seconds", 30, "s"), ("10 seconds", 10, "s"), ("second", 1, "s"), ("millisecond", 1, "ms"),
 )  # fmt: skip
-"""Steps that dates are drafted in, the coarsest first; ``step_of`` reads any number of them."""
+STEPS = {name: np.timedelta64(number, unit) for name, number, unit in _SIZES}
+"""Steps that dates can keep to, the coarsest first."""
 _NO_MARKS = dict.fromkeys(map(ord, string.ascii_letters + string.digits))
 _SEEMS = re.compile(
     r"\d+:\d\d(:\d\d([.,]\d+)?)?|P(?=.*\d)(\d+[YMWD])*(T(\d+[HMS])*)?|"
@@ -83,11 +86,10 @@ def date_format(column: pd.Series) -> str | None:
             return None
         shares = [held.between(_FIRST * size, (_LAST + 1) * size).mean()
                   for size in (100, 1_000, 10_000)]  # fmt: skip
-        if (held % 1 != 0).any():
-            return None
-        if held.between(0, 2359).all() and (held % 100 < 60).all() and held.nunique() > MOST_DATES:
+        clock = held.between(0, 2359) & (held % 100 < 60) & (held % 1 == 0)
+        if clock.all() and held.nunique() > MOST_DATES:
             return _CLOCK
-        if max(shares) < _READ:
+        if max(shares) < _READ or (held % 1 != 0).any():
             return None
         held = held.map(text_of)
     kinds = held.map(type).unique()
@@ -118,14 +120,10 @@ def formats_of(texts: pd.Series) -> list[str]:
     first = str(texts.iloc[0])
     offset = _OFFSET.search(first) if ":" in first else None
     zones = [offset[0], "%z"] if offset else [""]
-    words = re.compile("%[aBb]" if not re.search(r"[^\W\d_]{3}", first) else "$.")
-    days = [re.sub("%([aBb])", rf"%{case}\1", name) for name in _DAYS
-            for case in ("", *_CASES)]  # fmt: skip
-    days = [name for name in dict.fromkeys(days) if not words.search(name)]
-    known = [*_ALONE, *days]
+    known = [*_ALONE, *_KNOWN]
     if ":" in first:
         between = "T" if re.search(r"\dT\d", first) else " "
-        known = [*_TIMES, *(f"{day}{between}{time}{zone}" for day in days for time in _TIMES
+        known = [*_TIMES, *(f"{day}{between}{time}{zone}" for day in _KNOWN for time in _TIMES
                             for zone in zones)]  # fmt: skip
     some = texts.head(_LOOKED_AT)
     few = some.head(len(some) // 10 + 1).tolist()  # of which each of these formats reads one
@@ -180,9 +178,10 @@ def read_dates(column: pd.Series, name: str | None) -> pd.Series:
         read.iloc[at] = np.array(plain, dtype="M8[us]")
     if name is not None:
         at = np.flatnonzero(~typed)
-        texts: pd.Series = entries.iloc[at].map(text_of, na_action="ignore")
-        if name == _CLOCK:
-            texts = texts.astype("string").str.zfill(4).astype(object)
+        size = 4 if name == _CLOCK else 0
+        texts: pd.Series = entries.iloc[at].map(
+            lambda entry: str(text_of(entry)).zfill(size), na_action="ignore"
+        )
         zoned = "%z" in name
         times: Any = pd.to_datetime(
             texts + _day(name, "1"), format=_parsed(name), errors="coerce", utc=zoned
@@ -218,75 +217,59 @@ def write_dates(times: pd.Series, name: str) -> pd.Series:
     """Texts of dates, none of which is missing."""
     text: pd.Series = pd.Series("", index=times.index, name=times.name, dtype=object)
     for part in _FIELD.split(name):
-        if not part.startswith("%"):
-            text = text + part
-            continue
-        flag, field = part[1:-1], times.dt.strftime("%" + part[-1])
-        if flag == "-":
-            field = field.str.replace(r"^0(?=\d)", "", regex=True)
-        text = text + ("+00:00" if part == "%z" else field.str[:3] if flag == "3" else
-                       field.map(_CASES[flag]) if flag in _CASES else field)  # fmt: skip
+        if part.startswith("%") and part != "%z":
+            text = text + times.dt.strftime("%" + part[-1]).map(_FLAGS[part[1:-1]])
+        else:
+            text = text + ("+00:00" if part == "%z" else part)
     return text.astype(int).astype(str) if name == _CLOCK else text
 
 
-def step_of(name: str, step: str | None = None) -> tuple[int, float]:
-    """Months and seconds of a step, one of both 0: "month", "15 minutes"; without one, seconds
-    between neighboring dates of a format. InvalidInput for what is no step."""
-    if step is None:
-        steps = {"%3f": 1e-3, "%f": 1e-6, "%S": 1.0, "%M": 60.0, "%H": 3600.0}
-        name = name.replace("%-", "%")
-        return 0, next((step for field, step in steps.items() if field in name), 86_400.0)
-    read = _STEP.fullmatch(step)
-    if read is None:
-        raise InvalidInput(f"step must be one such as {', '.join(STEPS[:8])}: found {step!r}")
-    number = int(read[1] or 1)
-    return number * _MONTHS.get(read[2], 0), number * _SECONDS.get(read[2], 0.0)
+def step_of(name: str) -> Any:
+    """Step between neighboring dates of a format, "m8"."""
+    fields = name.replace("%-", "%")
+    return np.timedelta64(1, next(unit for field, unit in _FINEST.items() if field in fields))
 
 
-def steps_since(start: pd.Timestamp, times: Any, step: tuple[int, float]) -> FloatArray:
+def steps_since(start: Any, times: Any, step: Any) -> FloatArray:
     """Whole steps from `start` to times, rounded down, shape (n,); NaN of NaT."""
-    times = np.asarray(times, dtype="M8[us]")
-    if step[0]:
+    start, times = np.datetime64(start, "us"), np.asarray(times, dtype="M8[us]")
+    since = times - start
+    if step.dtype == "m8[M]":
         month = times.astype("M8[M]")
-        month = month - (times < _in_month(month, start))
-        whole = (month - np.datetime64(start, "M")).astype(np.int64) // step[0]
-    else:
-        since = (times - np.datetime64(start, "us")).astype(np.int64)
-        whole = since // round(step[1] * 1e6)
+        since = month - (times < _in_month(month, start)) - start.astype("M8[M]")
+    whole = since.astype(np.int64) // step.astype(since.dtype).astype(np.int64)
     return np.where(np.isnat(times), np.nan, whole)
 
 
-def after_steps(start: pd.Timestamp, steps: FloatArray, step: tuple[int, float]) -> Any:
+def after_steps(start: Any, steps: FloatArray, step: Any) -> Any:
     """Inverse of `steps_since`, "M8[us]" of shape (n,)."""
-    if step[0]:
-        months = np.rint(steps).astype(np.int64) * step[0]
-        return _in_month(np.datetime64(start, "M") + months, start)
-    return np.datetime64(start, "us") + np.rint(steps * step[1] * 1e6).astype("m8[us]")
+    start, since = np.datetime64(start, "us"), np.rint(steps).astype(np.int64) * step
+    months = step.dtype == "m8[M]"
+    return _in_month(start.astype("M8[M]") + since, start) if months else start + since
 
 
-def _in_month(month: Any, start: pd.Timestamp) -> Any:
-    """The day and time of `start` in months, or their last day."""
-    day = np.minimum(month.astype("M8[D]") + (start.day - 1), (month + 1).astype("M8[D]") - 1)
-    return day.astype("M8[us]") + np.timedelta64(start - start.normalize()).astype("m8[us]")
+def _in_month(month: Any, like: Any) -> Any:
+    """The day and time of `like` in months, or their last day."""
+    day, last = like.astype("M8[D]"), (month + 1).astype("M8[D]") - 1
+    ahead = day - like.astype("M8[M]").astype("M8[D]")
+    return np.minimum(month.astype("M8[D]") + ahead, last) + (like - day)
 
 
-def grid_of(
-    times: pd.Series, lower: pd.Timestamp, name: str
-) -> tuple[pd.Timestamp, str | None]:
-    """The coarsest of `STEPS` that all times are on, and the first such time from `lower` on; None
-    and `lower` if that is the step of the format."""
-    late = times.iloc[times.dt.day.argmax()]  # of ends of months one of the longest
-    for step in STEPS:
-        months, seconds = size = step_of(name, step)
-        if months:
-            ahead = (np.datetime64(late, "M") - np.datetime64(lower, "M")).astype(int) % months
-            start = pd.Timestamp(_in_month(np.datetime64(lower, "M") + ahead, late))
-        elif seconds <= step_of(name)[1]:
-            break
+def grid_of(times: pd.Series, lower: pd.Timestamp, name: str) -> tuple[Any, str | None]:
+    """First time from `lower` on, and name of the coarsest of `STEPS` from it, that all times are
+    on; `lower` and None if that is the step of the format."""
+    low = np.datetime64(lower, "us")
+    late = np.datetime64(times.iloc[times.dt.day.argmax()], "us")  # of ends of months a long one
+    for told, step in STEPS.items():
+        if step.dtype == "m8[M]":
+            first = low.astype("M8[M]")
+            start = _in_month(first + (late.astype("M8[M]") - first) % step, late)
+        elif step > step_of(name):
+            start = low + (late - low) % step
         else:
-            start = lower + (late - lower) % pd.Timedelta(seconds=seconds)
-        if (after_steps(start, steps_since(start, times, size), size) == times).all():
-            return start, step
+            break
+        if (after_steps(start, steps_since(start, times, step), step) == times).all():
+            return pd.Timestamp(start), told
     return lower, None
 
 

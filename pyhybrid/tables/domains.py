@@ -13,16 +13,8 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.mechanisms.marginals.measure import most_cells, n_effects
 from pyhybrid.models.columns.form import Kind
-from pyhybrid.models.columns.kinds import (
-    Amounts,
-    Counts,
-    Dates,
-    Leveled,
-    Real,
-    SemiContinuous,
-    each_occurs,
-)
-from pyhybrid.models.columns.support import of_steps
+from pyhybrid.models.columns.kinds import Amounts, Counts, Dates, Leveled, Real, SemiContinuous
+from pyhybrid.models.columns.support import each_occurs, of_steps
 from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.histogram import in_steps
 

@@ -260,7 +260,7 @@ def test_texts_whose_format_is_not_told_are_no_dates(texts: list[str]) -> None:
     ({"lower": "2000-01-01", "upper": "2001-01-01", "format": "ISO"}, "format must be of strftime"),
     ({"lower": 20000101, "upper": "2001-01-01"}, "must be texts"),
     ({"lower": "00", "upper": "52", "format": "%U"}, "%U is none of these"),
-    ({"lower": "2000-01-01", "upper": "2001-01-01", "step": "fortnight"}, "step must be one such"),
+    ({"lower": "2000-01-01", "upper": "2001-01-01", "step": "fortnight"}, "step must be one of"),
     ({"lower": "2000-01-01", "upper": "2000-12-01", "step": "year"}, "a year or more after"),
 ])  # fmt: skip
 def test_what_is_no_range_of_dates_is_refused(settings: dict[str, Any], message: str) -> None:

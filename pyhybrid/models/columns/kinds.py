@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, check_positive
 from pyhybrid.core.dates import (
     DATE,
     FIELDS,
     MOST_DATES,
     NUMBERS,
+    STEPS,
     TIME,
     after_steps,
     date_format,
@@ -36,7 +37,7 @@ from pyhybrid.core.dates import (
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Kind, check_levels_given
-from pyhybrid.models.columns.support import FEW, LARGEST, decimals_of, shortest
+from pyhybrid.models.columns.support import FEW, LARGEST, decimals_of, each_occurs, shortest
 from pyhybrid.models.formula.values import column_like
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
@@ -47,7 +48,7 @@ _FEW_CODES, _TWO_YEARS, _MOST_PERIODS = 5, 730, 1000
 _NO_DATES = tuple(map(pd.Timestamp, ("1900-01-01", "1970-01-01", "2099-12-31")))
 _FAR = pd.Timedelta(days=3653)
 _PERIODS = ((100, 53, 1800, 2200), (10, 4, 1800, 2200), (1000, 366, 10, 100))
-_RECORDS_OF_EACH, _MOST_DECIMALS = 10, 14
+_MOST_DECIMALS = 14
 _FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
 
@@ -189,6 +190,8 @@ class Dates(Kind):
         if unknown:
             known = ", ".join(sorted(FIELDS))
             raise InvalidInput(f"format must be of {known}: {min(unknown)} is none of these")
+        if self.step is not None:
+            check_choice(self.step, "step", [*STEPS])
         for name in ("lower", "upper"):
             if pd.isna(self._end(name)):
                 raise InvalidInput(
@@ -205,9 +208,9 @@ class Dates(Kind):
         return read_dates(pd.Series([text], dtype=object), self.format)[0]
 
     @property
-    def _step(self) -> tuple[int, float]:
+    def _step(self) -> Any:
         timed = self.format == TIME and ":" in self.lower + self.upper
-        return step_of("%S" if timed else self.format, self.step)
+        return STEPS[self.step] if self.step else step_of("%S" if timed else self.format)
 
     @property
     def last(self) -> int:
@@ -391,15 +394,6 @@ def _kind_of_numbers(held: pd.Series, missing: bool) -> Kind:
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)
-
-
-def each_occurs(values: pd.Series) -> bool:
-    """Whether numbers are few and whole, and many records have each from end to end, ten or a
-    quarter of the mean, as of months or minutes: their ends seem to be what can occur."""
-    levels, records = np.unique(values, return_counts=True)
-    several = 1 < levels.size <= MOST_DATES and records.mean() >= _RECORDS_OF_EACH / 2
-    several = several and records.min() >= min(_RECORDS_OF_EACH, records.mean() / 4)
-    return bool(several and levels[0] % 1 == 0 and (np.diff(levels) == 1).all())
 
 
 def _are_periods(values: FloatArray) -> bool:
