@@ -41,6 +41,8 @@ _SETTINGS: Mapping[str, tuple[str | list[str], str]] = {
               "9999-12-31."),
     "format": ("string", "How dates are written, as of strftime: %Y-%m-%d, %d.%m.%Y, %Y%m%d; date "
                "and datetime in data frames and databases."),
+    "step": (["string", "null"], "Which dates can occur, counted from lower: month, week, day, "
+             "15 minutes, second. Others count as the nearest before."),
     "zone": (["string", "null"], "Time zone of a datetime column, such as Europe/Berlin."),
     "decimals": ("integer", "Of released numbers, 0 to 15: 2 for cents, 0 for whole ones."),
     "missing": ("boolean", "Whether values can be missing."),
