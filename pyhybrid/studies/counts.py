@@ -37,11 +37,11 @@ from pyhybrid.studies.study import (
     BOUND,
     LESS,
     SCORES,
-    Check,
     Found,
     Measured,
     Size,
     Study,
+    checking,
     claim,
     estimand_rows,
     falls,
@@ -245,26 +245,20 @@ def _contracts(summary: pd.DataFrame) -> Found:
     return f"range, {_shown(spread)}", bool(spread.iloc[-1] < spread.iloc[0])
 
 
-def _slopes(lowest: float, highest: float, *names: str) -> Check:
+@checking
+def _slopes(summary: pd.DataFrame, lowest: float, highest: float, *names: str) -> Found:
     """Whether slopes of deviations of posterior means of mu over databases, by n on logarithmic
     scales, are within limits."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        by = {name: np.log(_by_size(summary, name, _MU)["deviation"]) for name in names}
-        slopes = {name: np.polyfit(np.log(_RECORDS), log, 1)[0] for name, log in by.items()}
-        return f"slope: {listed(slopes)}", all(lowest < x < highest for x in slopes.values())
-
-    return check
+    by = {name: np.log(_by_size(summary, name, _MU)["deviation"]) for name in names}
+    slopes = {name: np.polyfit(np.log(_RECORDS), log, 1)[0] for name, log in by.items()}
+    return f"slope: {listed(slopes)}", all(lowest < x < highest for x in slopes.values())
 
 
-def _over_the_cap(*factors: float) -> Check:
+@checking
+def _over_the_cap(summary: pd.DataFrame, *factors: float) -> Found:
     """Whether no bound of Weighted-M exceeds these multiples of M, by size."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        largest = np.asarray(_by_size(summary, "Weighted-M", BOUND)["highest"]) / _CAP
-        return f"largest over M, {_shown(largest, '.3f')}", bool((largest <= factors).all())
-
-    return check
+    largest = np.asarray(_by_size(summary, "Weighted-M", BOUND)["highest"]) / _CAP
+    return f"largest over M, {_shown(largest, '.3f')}", bool((largest <= factors).all())
 
 
 def _delta_of_a_factor(summary: pd.DataFrame) -> Found:
@@ -317,14 +311,11 @@ def _kept(summary: pd.DataFrame) -> Found:
     return "; ".join(shown), all(kept)
 
 
-def _on_salary(better: str, worse: str, *statistics: str) -> Check:
+@checking
+def _on_salary(summary: pd.DataFrame, better: str, worse: str, *statistics: str) -> Found:
     """Whether `better` is nearer to the data's salaries by each of the statistics."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        setting = SURVEY if SURVEY in set(summary["setting"]) else STUDY_D.settings[0]
-        return is_nearer(better, worse, by=statistics, setting=setting, to_data=True)(summary)
-
-    return check
+    setting = SURVEY if SURVEY in set(summary["setting"]) else STUDY_D.settings[0]
+    return is_nearer(better, worse, by=statistics, setting=setting, to_data=True)(summary)
 
 
 def _all_higher(_: pd.DataFrame) -> Found:

@@ -41,11 +41,11 @@ from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Bernoulli, NormalRegression
 from pyhybrid.studies.study import (
     ACCOUNTING,
-    Check,
     Found,
     Measured,
     Size,
     Study,
+    checking,
     claim,
     frame,
     listed,
@@ -221,21 +221,18 @@ def _measured(name: str, table: pd.DataFrame, prefix: str) -> list[Measured]:
     return measured(name, {**by_term, _ERROR: (error[1:] ** 2).mean(), _COVERED: covered.mean()})
 
 
-def _better_at_equal_risk(other: str) -> Check:
+@checking
+def _better_at_equal_risk(summary: pd.DataFrame, other: str) -> Found:
     """The best mask that is no riskier than a comparator, against it; none may be."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        risk = means_of(summary, _SETTING, (*_MASKS, other), _NAMED)
-        error = means_of(summary, _SETTING, _MASKS, _ERROR)
-        as_safe = [name for name in _MASKS if risk[name] <= 1.25 * risk[other]]
-        if not as_safe:
-            least = min(risk[name] for name in _MASKS)
-            return f"{other} names {risk[other]:.4f}, no mask is as safe: {least:.4f}", None
-        best = min(as_safe, key=lambda name: error[name])
-        shown, holds = nearer(summary, _SETTING, best, [other], _ERROR)
-        return f"{shown} (names {risk[other]:.4f})", holds
-
-    return check
+    risk = means_of(summary, _SETTING, (*_MASKS, other), _NAMED)
+    error = means_of(summary, _SETTING, _MASKS, _ERROR)
+    as_safe = [name for name in _MASKS if risk[name] <= 1.25 * risk[other]]
+    if not as_safe:
+        least = min(risk[name] for name in _MASKS)
+        return f"{other} names {risk[other]:.4f}, no mask is as safe: {least:.4f}", None
+    best = min(as_safe, key=lambda name: error[name])
+    shown, holds = nearer(summary, _SETTING, best, [other], _ERROR)
+    return f"{shown} (names {risk[other]:.4f})", holds
 
 
 def _only_masks_carry(summary: pd.DataFrame) -> Found:
@@ -255,18 +252,15 @@ def _more_sets(summary: pd.DataFrame) -> Found:
     return f"{shown}; RMSE of data, 3 and 20 sets {roots}; named {listed(named, '.3f')}", holds
 
 
-def _weights_beside(mask: str, within: float) -> Check:
+@checking
+def _weights_beside(summary: pd.DataFrame, mask: str, within: float) -> Found:
     """Whether weights that name at most `within` times as many as a mask are farther off."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        named = means_of(summary, _SETTING, (mask, _WEIGHTS), _NAMED)
-        shown, holds = nearer(summary, _SETTING, mask, [_WEIGHTS], _ERROR)
-        epsilon = row_of(summary, _SETTING, _WEIGHTS, "epsilon of a set")
-        shown += f"; named {listed(named, '.4f')}; epsilon of a set {epsilon['mean']:.0f}"
-        shown += f"; {epsilon['n']:.0f} databases"
-        return shown, holds and named[_WEIGHTS] < within * named[mask]
-
-    return check
+    named = means_of(summary, _SETTING, (mask, _WEIGHTS), _NAMED)
+    shown, holds = nearer(summary, _SETTING, mask, [_WEIGHTS], _ERROR)
+    epsilon = row_of(summary, _SETTING, _WEIGHTS, "epsilon of a set")
+    shown += f"; named {listed(named, '.4f')}; epsilon of a set {epsilon['mean']:.0f}"
+    shown += f"; {epsilon['n']:.0f} databases"
+    return shown, holds and named[_WEIGHTS] < within * named[mask]
 
 
 def _subgroups_protect(summary: pd.DataFrame) -> Found:

@@ -37,11 +37,11 @@ from pyhybrid.studies.study import (
     BOUND,
     MAX_ECDF,
     SCORES,
-    Check,
     Found,
     Measured,
     Size,
     Study,
+    checking,
     claim,
     fits_and_sets,
     frame,
@@ -98,17 +98,14 @@ def measure_k(setting: str, streams: Streams, options: Mapping[str, Any]) -> lis
 _OVER = {_LIPSCHITZ: "Lipschitz weights", _UNWEIGHTED: "weights of 1"}
 
 
-def _nearer(better: str, worse: str, setting: str) -> Check:
+@checking
+def _nearer(summary: pd.DataFrame, better: str, worse: str, setting: str) -> Found:
     """Which is nearer; of count weights, with the mean, and the records at the cap."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        shown, holds = is_nearer(better, worse, setting=setting)(summary)
-        if better == _COUNT:
-            shown += f"; mean {listed(means_of(summary, setting, (DATA, better), 'mean'), '.3g')}"
-            shown += f"; {mean_of(summary, setting, better, _MET):.0f} % of its records at the cap"
-        return shown, holds
-
-    return check
+    shown, holds = is_nearer(better, worse, setting=setting)(summary)
+    if better == _COUNT:
+        shown += f"; mean {listed(means_of(summary, setting, (DATA, better), 'mean'), '.3g')}"
+        shown += f"; {mean_of(summary, setting, better, _MET):.0f} % of its records at the cap"
+    return shown, holds
 
 
 STUDY_K = Study(
@@ -185,18 +182,15 @@ _OFF, _FAR = "mean off, %", 5.0
 _BEYOND = ("mean + 50 %", "mean - 25 %", "a third at twice the mean")
 
 
-def _keeps_the_mean(name: str, setting: str) -> Check:
+@checking
+def _keeps_the_mean(summary: pd.DataFrame, name: str, setting: str) -> Found:
     """Whether the mean is off by less than 5 %."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        row = row_of(summary, setting, name, _OFF)
-        met = mean_of(summary, setting, name, _MET)
-        text = f"{row['mean']:.1f} % ± {row['mc_error']:.1g}; {met:.0f} % of records at the cap"
-        if not abs(row["mean"] - _FAR) > 2 * row["mc_error"]:
-            return text, None
-        return text, bool(row["mean"] < _FAR)
-
-    return check
+    row = row_of(summary, setting, name, _OFF)
+    met = mean_of(summary, setting, name, _MET)
+    text = f"{row['mean']:.1f} % ± {row['mc_error']:.1g}; {met:.0f} % of records at the cap"
+    if not abs(row["mean"] - _FAR) > 2 * row["mc_error"]:
+        return text, None
+    return text, bool(row["mean"] < _FAR)
 
 
 STUDY_L = Study(

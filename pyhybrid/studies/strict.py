@@ -23,6 +23,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -55,11 +56,11 @@ from pyhybrid.studies.study import (
     MAX_ECDF,
     ROW,
     SCORES,
-    Check,
     Found,
     Measured,
     Size,
     Study,
+    checking,
     claim,
     fits_and_sets,
     frame,
@@ -198,20 +199,17 @@ def _above_the_target(summary: pd.DataFrame) -> Found:
     return f"largest bound {largest:.2f}, M = 1.5", bool(largest > 1.5)
 
 
-def _of_table_1(within: float, *names: str) -> Check:
+@checking
+def _of_table_1(summary: pd.DataFrame, within: float, *names: str) -> Found:
     """Whether these columns of the counts are near the printed ones, in printed deviations."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        rows = _counted(summary)
-        printed = rows[[f"printed {name}" for name in names]].set_axis(names, axis=1)
-        apart = (rows[[*names]] - printed).abs().div(rows["printed sd"], axis=0)
-        off, far = apart.max(axis=1), apart.max(axis=1).idxmax()
-        name = apart.loc[far].idxmax()
-        text = f"the farthest, in deviations: {listed(off)}; {far}, {name}: "
-        text += f"{rows.loc[far, name]:.0f} (printed {printed.loc[far, name]:.0f})"
-        return text, bool((off < within).all())
-
-    return check
+    rows = _counted(summary)
+    printed = rows[[f"printed {name}" for name in names]].set_axis(names, axis=1)
+    apart = (rows[[*names]] - printed).abs().div(rows["printed sd"], axis=0)
+    off, far = apart.max(axis=1), apart.max(axis=1).idxmax()
+    name = apart.loc[far].idxmax()
+    text = f"the farthest, in deviations: {listed(off)}; {far}, {name}: "
+    text += f"{rows.loc[far, name]:.0f} (printed {printed.loc[far, name]:.0f})"
+    return text, bool((off < within).all())
 
 
 def _one_scale(summary: pd.DataFrame) -> Found:
@@ -234,39 +232,34 @@ _NEAREST = (
 )  # fmt: skip
 
 
-def _at_each_epsilon(holds: Callable[[pd.DataFrame], Any]) -> Check:
+@checking
+def _at_each_epsilon(summary: pd.DataFrame, holds: Callable[[pd.DataFrame], Any]) -> Found:
     """Whether a statement holds of mean max-ECDFs by epsilon (rows) and synthesizer, among them
     Weighted, which has no epsilon."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        names, weighted = (*_WITH_TARGET, "PH"), mean_of(summary, _F, "Weighted", MAX_ECDF)
-        rows = {e: {n: mean_of(summary, _F, f"{n} at {e}", MAX_ECDF) for n in names}
-                for e in EPSILONS}  # fmt: skip
-        shown = "; ".join(f"{epsilon}: {listed(by, '.3f')}" for epsilon, by in rows.items())
-        by = pd.DataFrame(rows).T.assign(Weighted=weighted)
-        return f"max-ECDF: Weighted {weighted:.3f}; at {shown}", bool(np.all(holds(by)))
-
-    return check
+    names, weighted = (*_WITH_TARGET, "PH"), mean_of(summary, _F, "Weighted", MAX_ECDF)
+    rows = {e: {n: mean_of(summary, _F, f"{n} at {e}", MAX_ECDF) for n in names}
+            for e in EPSILONS}  # fmt: skip
+    shown = "; ".join(f"{epsilon}: {listed(by, '.3f')}" for epsilon, by in rows.items())
+    by = pd.DataFrame(rows).T.assign(Weighted=weighted)
+    return f"max-ECDF: Weighted {weighted:.3f}; at {shown}", bool(np.all(holds(by)))
 
 
-def _closest(orders: Sequence[Sequence[str]], quantity: str) -> Check:
+@checking
+def _closest(summary: pd.DataFrame, orders: Sequence[Sequence[str]], quantity: str) -> Found:
     """Whether the first of each is nearer to the data than all others."""
-    of: Any = {"by": [quantity], "setting": _F, "to_data": True}
-    return lambda summary: together(is_nearer(*order, **of)(summary) for order in orders)
+    order_holds = partial(is_nearer, by=[quantity], setting=_F, to_data=True)
+    return together(order_holds(*order)(summary) for order in orders)
 
 
-def _scaled_bounds(name: str, of: str) -> Check:
+@checking
+def _scaled_bounds(summary: pd.DataFrame, name: str, of: str) -> Found:
     """Bounds at falling scales of the weights: their means, or their deviations, fall."""
     scales = _SCALES if name == "Weighted-e at 4" else _SCALES[1:]
-
-    def check(summary: pd.DataFrame) -> Found:
-        rows = [row_of(summary, _F, label, BOUND)
-                for label in (name, *(_scaled_label(name, s) for s in scales))]  # fmt: skip
-        values = [r["mean"] if of == "mean" else r["mc_error"] * r["n"] ** 0.5 for r in rows]
-        shown = dict(zip((1, *scales), values, strict=True))
-        return f"weights times {listed(shown)}", values == sorted(values, reverse=True)
-
-    return check
+    rows = [row_of(summary, _F, label, BOUND)
+            for label in (name, *(_scaled_label(name, s) for s in scales))]  # fmt: skip
+    values = [r["mean"] if of == "mean" else r["mc_error"] * r["n"] ** 0.5 for r in rows]
+    shown = dict(zip((1, *scales), values, strict=True))
+    return f"weights times {listed(shown)}", values == sorted(values, reverse=True)
 
 
 def replaced_and_removed(terms: FloatArray, *, cap: float) -> tuple[float, float]:

@@ -11,9 +11,9 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import partial, wraps
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -52,6 +52,7 @@ Pairs = Mapping[str, Sequence[tuple[str, str]]]
 """Synthesizers whose difference is judged on the same databases, by quantity."""
 Found = tuple[str, bool | None]
 """A finding in words, and whether a claim holds; None if that cannot be said."""
+Asked = ParamSpec("Asked")
 Check = Callable[[pd.DataFrame], Found]
 """What a study's summary says of a claim."""
 
@@ -227,21 +228,25 @@ def means_of(
     return {name: mean_of(summary, setting, name, quantity) for name in synthesizers}
 
 
+def checking(find: Callable[Concatenate[pd.DataFrame, Asked], Found]) -> Callable[Asked, Check]:
+    """A function of a summary and of what is asked about it, as one that makes checks of claims
+    from what is asked."""
+    return wraps(find)(lambda *asked, **named: lambda summary: find(summary, *asked, **named))
+
+
+@checking
 def of_means(
+    summary: pd.DataFrame,
     setting: str,
     names: Iterable[str],
     quantity: str,
     words: str,
     holds: Callable[..., Any],
     form: str = ".3f",
-) -> Check:
-    """The check of a claim that a function of the means of several synthesizers decides."""
-
-    def check(summary: pd.DataFrame) -> Found:
-        means = means_of(summary, setting, names, quantity)
-        return f"{words}: {listed(means, form)}", bool(holds(*means.values()))
-
-    return check
+) -> Found:
+    """Whether a function of the means of several synthesizers holds."""
+    means = means_of(summary, setting, names, quantity)
+    return f"{words}: {listed(means, form)}", bool(holds(*means.values()))
 
 
 def listed(values: Mapping[Any, float] | pd.Series, form: str = ".2f") -> str:
@@ -309,23 +314,21 @@ def too_few(summary: pd.DataFrame, setting: str) -> str:
     return f"{n} databases" if n < FEWEST else ""
 
 
+@checking
 def in_each_setting(
+    summary: pd.DataFrame,
     check: Callable[[pd.DataFrame, str], Found],
     left_out: Callable[[pd.DataFrame, str], str] = too_few,
-) -> Check:
-    """The check of a claim that must hold in every setting, from one of summary and setting; a
-    setting that is `left_out` for a reason is shown with it, and is no evidence."""
-
-    def check_all(summary: pd.DataFrame) -> Found:
-        shown, counted = [], []
-        for setting in summary["setting"].unique():
-            text, holds = check(summary, setting)
-            why = left_out(summary, setting)
-            shown.append(f"{setting}: {text}" + (f", not counted: {why}" if why else ""))
-            counted += [] if why else [holds]
-        return "; ".join(shown), all_hold(counted)
-
-    return check_all
+) -> Found:
+    """Whether what one of summary and setting checks holds in every setting; a setting that is
+    `left_out` for a reason is shown with it, and is no evidence."""
+    shown, counted = [], []
+    for setting in summary["setting"].unique():
+        text, holds = check(summary, setting)
+        why = left_out(summary, setting)
+        shown.append(f"{setting}: {text}" + (f", not counted: {why}" if why else ""))
+        counted += [] if why else [holds]
+    return "; ".join(shown), all_hold(counted)
 
 
 def is_nearer(

@@ -145,21 +145,16 @@ def compare(
     column = session.bound.synthesized[0]
     columns = {DATA: [session.bound.table[column]]}
     columns |= {name: [t[column] for t in release.synthetic] for name, release in releases.items()}
-    by_source = {
-        source: outcome_estimates(
-            session.bound, sets, session.streams.generator(f"estimates/{source}")
-        )
-        for source, sets in columns.items()
-    }
-    tidy = [
-        (statistic, source, of.estimate[k], of.lower[k], of.upper[k])
-        for k, statistic in enumerate(by_source[DATA].statistics)
-        for source, of in by_source.items()
-    ]
+    tidy = []
+    for source, sets in columns.items():
+        rng = session.streams.generator(f"estimates/{source}")
+        of = outcome_estimates(session.bound, sets, rng)
+        numbers = {end: getattr(of, end) for end in ("estimate", "lower", "upper")}
+        tidy.append(pd.DataFrame({"statistic": of.statistics, "source": source, **numbers}))
     return Comparison(
         releases=releases,
         table=pd.DataFrame([_row(name, one) for name, one in releases.items()]),
-        estimates=pd.DataFrame(tidy, columns=["statistic", "source", "estimate", "lower", "upper"]),
+        estimates=pd.concat(tidy).sort_index(kind="stable", ignore_index=True),
         outcome=column,
         session=session,
         refused={name: str(error) for name, error in refused.items()},
