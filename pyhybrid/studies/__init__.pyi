@@ -1,5 +1,6 @@
 """Public names of studies, loaded when they are first used."""
 
+from .claims import summarize as summarize
 from .comparing.comparison import Comparison as Comparison
 from .comparing.curve import RiskUtilityCurve as RiskUtilityCurve
 from .comparing.curve import risk_utility_curve as risk_utility_curve
@@ -12,6 +13,5 @@ from .study import Measured as Measured
 from .study import Published as Published
 from .study import Size as Size
 from .study import Study as Study
-from .study import summarize as summarize
 
 __all__: list[str]

@@ -31,32 +31,21 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import NegativeBinomial, Poisson
 from pyhybrid.privacy.weights import reweight
+from pyhybrid.studies.claims import checking, falls, is_nearer, listed, means_of, row_of
 from pyhybrid.studies.comparing.comparison import DATA, outcome_estimates
-from pyhybrid.studies.study import (
+from pyhybrid.studies.measuring import (
     ACCOUNTING,
     BOUND,
-    LESS,
     SCORES,
-    Found,
-    Measured,
-    Size,
-    Study,
-    checking,
-    claim,
     estimand_rows,
-    falls,
     fits_and_sets,
     frame,
-    is_nearer,
-    listed,
-    means_of,
     measured,
-    published_in,
     read_columns,
-    row_of,
     score_sets,
     session_over,
 )
+from pyhybrid.studies.study import LESS, Found, Measured, Size, Study, claim, published_in
 
 SURVEY = "salary, the survey of 2017"
 """Setting of studies that are run on the survey's file."""

@@ -29,26 +29,17 @@ from pyhybrid.mechanisms import (
 from pyhybrid.models import MixtureRegression
 from pyhybrid.privacy.count_risk import radius_risk
 from pyhybrid.privacy.weights import count_weights
-from pyhybrid.studies.study import (
+from pyhybrid.studies.claims import in_each_setting, listed, mean_of, means_of, together
+from pyhybrid.studies.measuring import (
     ACCOUNTING,
     BOUND,
-    Check,
-    Found,
-    Measured,
-    Size,
-    Study,
-    claim,
     fits_and_sets,
     frame,
-    in_each_setting,
-    listed,
-    mean_of,
-    means_of,
     measured,
     read_columns,
     session_over,
-    together,
 )
+from pyhybrid.studies.study import Check, Found, Measured, Size, Study, claim
 
 CE_FORMULA = (
     "FINCBTAX ~ SEX + age + I(age**2) + EDUCA + REGION + BLS_URBN + MARITAL + CUTENURE"

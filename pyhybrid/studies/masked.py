@@ -39,23 +39,9 @@ from pyhybrid.measures import model_utility
 from pyhybrid.mechanisms import LipschitzWeighted
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Bernoulli, NormalRegression
-from pyhybrid.studies.study import (
-    ACCOUNTING,
-    Found,
-    Measured,
-    Size,
-    Study,
-    checking,
-    claim,
-    frame,
-    listed,
-    mean_of,
-    means_of,
-    measured,
-    nearer,
-    of_means,
-    row_of,
-)
+from pyhybrid.studies.claims import checking, listed, mean_of, means_of, nearer, of_means, row_of
+from pyhybrid.studies.measuring import ACCOUNTING, frame, measured
+from pyhybrid.studies.study import Found, Measured, Size, Study, claim
 
 _SETTING, _AFTER = "n = 1000", "n = 1000, outcome collected after synthesis"
 _MISSING, _SUBGROUPS = "n = 1000, a fifth of x missing", "n = 1000, masks by risk subgroup"

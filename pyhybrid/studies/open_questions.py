@@ -30,33 +30,24 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.mechanisms.censored.calibration import calibrate
 from pyhybrid.models import Beta, NegativeBinomial, Poisson
+from pyhybrid.studies.claims import checking, is_nearer, listed, mean_of, means_of, row_of
 from pyhybrid.studies.comparing.comparison import DATA
-from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
-from pyhybrid.studies.study import (
+from pyhybrid.studies.measuring import (
     ACCOUNTING,
     BOUND,
     MAX_ECDF,
     SCORES,
-    Found,
-    Measured,
-    Size,
-    Study,
-    checking,
-    claim,
     fits_and_sets,
     frame,
-    is_nearer,
-    listed,
-    mean_of,
-    means_of,
     measured,
     records_at_cap,
-    row_of,
     sampler_of,
     score_sets,
     session_over,
     utility_rows,
 )
+from pyhybrid.studies.strict import beta_database, histogram_draws, strict_mechanisms
+from pyhybrid.studies.study import Found, Measured, Size, Study, claim
 
 _MET = "% of records at the cap"
 

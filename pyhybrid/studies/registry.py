@@ -45,7 +45,8 @@ from pyhybrid.masking import (
 from pyhybrid.masking.masks import Evidence
 from pyhybrid.measures.combining import Combined, combine_multiple_imputation, combine_nested
 from pyhybrid.measures.utility import interval_overlap, standardised_difference
-from pyhybrid.studies.study import Measured, Size, Study, measured, published_in, read_columns
+from pyhybrid.studies.measuring import measured, read_columns
+from pyhybrid.studies.study import Measured, Size, Study, published_in
 
 FILE = "csrg.csv of [J22]'s supplement (folder csrg of the paper's code on GitHub, jasa-acs)"
 Tables = Sequence[pd.DataFrame]

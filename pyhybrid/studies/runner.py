@@ -35,6 +35,7 @@ from pyhybrid.engines import resolve_engine
 from pyhybrid.releases.words import environment
 from pyhybrid.running.files import file_aside, whole_only, write_files
 from pyhybrid.running.tasks import Progress, run_tasks
+from pyhybrid.studies.claims import row_of, summarize
 from pyhybrid.studies.comparing.comparison import DATA
 from pyhybrid.studies.counts import STUDY_A, STUDY_B, STUDY_C, STUDY_D
 from pyhybrid.studies.income import STUDY_E
@@ -42,18 +43,7 @@ from pyhybrid.studies.masked import STUDY_I
 from pyhybrid.studies.open_questions import STUDY_K, STUDY_L
 from pyhybrid.studies.registry import STUDY_J
 from pyhybrid.studies.strict import STUDY_F, STUDY_G, STUDY_H
-from pyhybrid.studies.study import (
-    FEWEST,
-    LESS,
-    NOTES,
-    Claim,
-    Measured,
-    Published,
-    Size,
-    Study,
-    row_of,
-    summarize,
-)
+from pyhybrid.studies.study import FEWEST, LESS, NOTES, Claim, Measured, Published, Size, Study
 
 _COLUMNS = ["setting", "replicate", *Measured._fields]
 _ALL = (

@@ -47,36 +47,32 @@ from pyhybrid.mechanisms import (
 )
 from pyhybrid.models import Beta, BetaRegression, NegativeBinomial
 from pyhybrid.privacy.histogram import histogram_counts, perturbed_probabilities
-from pyhybrid.studies.comparing.comparison import DATA
-from pyhybrid.studies.comparing.curve import risk_utility_curve
-from pyhybrid.studies.counts import LARGEST_SALARY, SURVEY, mixture_counts, survey_salaries
-from pyhybrid.studies.study import (
-    ACCOUNTING,
-    BOUND,
-    MAX_ECDF,
-    ROW,
-    SCORES,
-    Found,
-    Measured,
-    Size,
-    Study,
+from pyhybrid.studies.claims import (
     checking,
-    claim,
-    fits_and_sets,
-    frame,
     in_each_setting,
     is_nearer,
     listed,
     mean_of,
-    measured,
-    published_in,
-    records_at_cap,
     row_of,
+    together,
+)
+from pyhybrid.studies.comparing.comparison import DATA
+from pyhybrid.studies.comparing.curve import risk_utility_curve
+from pyhybrid.studies.counts import LARGEST_SALARY, SURVEY, mixture_counts, survey_salaries
+from pyhybrid.studies.measuring import (
+    ACCOUNTING,
+    BOUND,
+    MAX_ECDF,
+    SCORES,
+    fits_and_sets,
+    frame,
+    measured,
+    records_at_cap,
     score_sets,
     session_over,
-    together,
     utility_rows,
 )
+from pyhybrid.studies.study import ROW, Found, Measured, Size, Study, claim, published_in
 
 Mechanisms = dict[str, PseudoPosteriorMechanism]
 

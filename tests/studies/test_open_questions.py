@@ -7,8 +7,8 @@ from pyhybrid.core.randomness import streams
 from pyhybrid.mechanisms import Censored, CountWeighted
 from pyhybrid.models import Poisson
 from pyhybrid.studies import STUDIES
+from pyhybrid.studies.measuring import score_sets
 from pyhybrid.studies.open_questions import _inside
-from pyhybrid.studies.study import score_sets
 from tests.studies.test_reproduction import NOTEBOOKS
 
 

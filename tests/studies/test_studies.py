@@ -29,8 +29,9 @@ from pyhybrid.studies import (
     run_study,
     summarize,
 )
+from pyhybrid.studies.claims import all_hold, falls, nearer
 from pyhybrid.studies.runner import made_with, reproduce, reproduction_page
-from pyhybrid.studies.study import NOTES, Claim, all_hold, falls, nearer
+from pyhybrid.studies.study import NOTES, Claim
 from tests.refusals import fails, refuses
 
 ROOT = Path(__file__).parents[2]
