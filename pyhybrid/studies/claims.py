@@ -172,16 +172,22 @@ def in_each_setting(
     return "; ".join(shown), all_hold(counted)
 
 
-def is_nearer(
-    better: str,
-    *worse: str,
+def are_nearer(
+    *orders: Sequence[str],
     by: Sequence[str] = (MAX_ECDF,),
     setting: str = "",
     to_data: bool = False,
 ) -> Check:
-    """The check of `nearer` by several quantities, in one setting, or in each of them."""
+    """The check of `nearer`, of the first of each order against the others in it, by several
+    quantities, in one setting, or in each of them."""
 
     def check(summary: pd.DataFrame, setting: str) -> Found:
-        return together(nearer(summary, setting, better, worse, q, to_data=to_data) for q in by)
+        asked = ((better, worse, quantity) for better, *worse in orders for quantity in by)
+        return together(nearer(summary, setting, *one, to_data=to_data) for one in asked)
 
     return partial(check, setting=setting) if setting else in_each_setting(check)
+
+
+def is_nearer(*order: str, **options: Any) -> Check:
+    """`are_nearer` of one order."""
+    return are_nearer(order, **options)

@@ -217,9 +217,7 @@ def _drifts(summary: pd.DataFrame) -> Found:
 
 def _by_size(summary: pd.DataFrame, synthesizer: str, quantity: str) -> pd.DataFrame:
     """Rows of study A from n = 100 to 6,400, with the deviation among databases."""
-    rows: pd.DataFrame = pd.DataFrame(
-        [row_of(summary, size, synthesizer, quantity) for size in _SIZES]
-    )
+    rows = pd.DataFrame([row_of(summary, size, synthesizer, quantity) for size in _SIZES])
     table: pd.DataFrame = rows.assign(deviation=rows["mc_error"] * rows["n"] ** 0.5)
     return table
 

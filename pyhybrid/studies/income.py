@@ -186,11 +186,6 @@ def _scalar(scale: float, shift: float) -> str:
 _FIRST = _label(0.7, 0.0)
 
 
-def _bounds(summary: pd.DataFrame, setting: str) -> list[float]:
-    """Of the published pairs, in the published order."""
-    return [mean_of(summary, setting, _label(*pair), BOUND) for pair in PUBLISHED_BOUNDS]
-
-
 def _shown(values: Sequence[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
@@ -220,7 +215,11 @@ def _proportional(ours: list[float]) -> Found:
 
 def _of_bounds(found: Callable[[list[float]], Found]) -> Check:
     """What a function of the bounds of the published pairs finds, in their order."""
-    return _of_the_mixture(lambda summary, setting: found(_bounds(summary, setting)))
+    of_pairs: Any = {
+        "synthesizers": [_label(*pair) for pair in PUBLISHED_BOUNDS],
+        "quantity": BOUND,
+    }
+    return _of_the_mixture(lambda *where: found([*means_of(*where, **of_pairs).values()]))
 
 
 def _in_use(summary: pd.DataFrame) -> Found:
@@ -232,8 +231,7 @@ def _in_use(summary: pd.DataFrame) -> Found:
 
 @_of_the_mixture
 def _several_times(summary: pd.DataFrame, setting: str) -> Found:
-    plain = mean_of(summary, setting, "Unweighted", BOUND)
-    weighted = mean_of(summary, setting, _FIRST, BOUND)
+    plain, weighted = means_of(summary, setting, ("Unweighted", _FIRST), BOUND).values()
     return f"{plain:.1f} to {weighted:.1f}", plain > 2 * weighted
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -39,7 +40,7 @@ from pyhybrid.measures import model_utility
 from pyhybrid.mechanisms import LipschitzWeighted
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
 from pyhybrid.models import Bernoulli, NormalRegression
-from pyhybrid.studies.claims import checking, listed, mean_of, means_of, nearer, of_means, row_of
+from pyhybrid.studies.claims import checking, listed, means_of, nearer, of_means, row_of
 from pyhybrid.studies.measuring import ACCOUNTING, frame, measured
 from pyhybrid.studies.study import Found, Measured, Size, Study, claim
 
@@ -167,14 +168,10 @@ def _missing(data: pd.DataFrame, rng: np.random.Generator, seed: int) -> list[Me
     seen = data.copy()
     seen.loc[rng.random(len(data)) < 1 / (1 + np.exp(1.6 - data["z1"])), "x"] = np.nan
     published = _masks(_STRENGTHS[_PUBLISHED])
-    releases = {
-        _PUBLISHED: _imputation(2, masks=published, n_imputations=5),
-        _COPULA: _imputation(2, masks=published, n_imputations=5, association="copula"),
-    }
+    nested = partial(_imputation, 2, masks=published, n_imputations=5)
     rows = []
-    for name, imputation in releases.items():
-        release = imputation.release(seen, seed=seed)
-        utility = _utility(release, seen)
+    for name, imputation in {_PUBLISHED: nested(), _COPULA: nested(association="copula")}.items():
+        utility = _utility(imputation.release(seen, seed=seed), seen)
         rows += _measured(name, utility, "synthetic_")
     return [*rows, *_measured(_COMPLETE, utility, "")]
 
@@ -250,10 +247,8 @@ def _weights_beside(summary: pd.DataFrame, mask: str, within: float) -> Found:
 
 
 def _subgroups_protect(summary: pd.DataFrame) -> Found:
-    risk, error = (
-        [mean_of(summary, _SUBGROUPS, name, quantity) for name in (_ONE_MASK, _BY_GROUP)]
-        for quantity in (_NAMED, _ERROR)
-    )
+    of_both = partial(means_of, summary, _SUBGROUPS, (_ONE_MASK, _BY_GROUP))
+    risk, error = ([*of_both(quantity).values()] for quantity in (_NAMED, _ERROR))
     shown = f"{risk[0]:.4f} to {risk[1]:.4f}; RMSE {error[0] ** 0.5:.3f} to {error[1] ** 0.5:.3f}"
     return f"records named correctly: {shown}", risk[1] < risk[0] and error[1] <= 1.1**2 * error[0]
 

@@ -179,9 +179,8 @@ def _keeps_the_mean(summary: pd.DataFrame, name: str, setting: str) -> Found:
     row = row_of(summary, setting, name, _OFF)
     met = mean_of(summary, setting, name, _MET)
     text = f"{row['mean']:.1f} % ± {row['mc_error']:.1g}; {met:.0f} % of records at the cap"
-    if not abs(row["mean"] - _FAR) > 2 * row["mc_error"]:
-        return text, None
-    return text, bool(row["mean"] < _FAR)
+    clear = abs(row["mean"] - _FAR) > 2 * row["mc_error"]
+    return text, bool(row["mean"] < _FAR) if clear else None
 
 
 STUDY_L = Study(

@@ -331,10 +331,8 @@ def _beside(published: Published, summary: pd.DataFrame) -> tuple[str, str, bool
     mean, error, n = row["mean"], row["mc_error"], int(row["n"])
     if n == 1:
         return f"{mean:.4g} (1 database)", "", None
-    quantile = stdtrit(n - 1, 0.975)
-    reach = quantile * math.hypot(error * math.sqrt(n), error)
-    if not published.one_database:
-        reach = quantile * math.hypot(error, published.error)
+    of_theirs = error * math.sqrt(n) if published.one_database else published.error
+    reach = stdtrit(n - 1, 0.975) * math.hypot(error, of_theirs)
     ours = f"{mean:.4g} ± {error:.2g} ({n} databases)"
     ends = sorted({published.low, published.high})
     threshold = f"{' to '.join(f'{end:.4g}' for end in ends)} ± {reach:.2g}"

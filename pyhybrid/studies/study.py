@@ -121,9 +121,7 @@ class Study:
     measure: Callable[[str, Streams, Mapping[str, Any]], list[Measured]]
     quick: Size
     paper: Size
-    read_data: Callable[[str | os.PathLike[str]], Any] | None = (
-        None  # of real ones, if it takes any
-    )
+    read_data: Callable[[str | os.PathLike[str]], Any] | None = None  # of real ones, if any
     data_setting: str = ""  # the one that is then run in the place of all others
     needs_data: str = ""  # the file that it cannot be run without, and where it is
     published: tuple[Published, ...] = ()
