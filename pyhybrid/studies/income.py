@@ -215,11 +215,10 @@ def _proportional(ours: list[float]) -> Found:
 
 def _of_bounds(found: Callable[[list[float]], Found]) -> Check:
     """What a function of the bounds of the published pairs finds, in their order."""
-    of_pairs: Any = {
-        "synthesizers": [_label(*pair) for pair in PUBLISHED_BOUNDS],
-        "quantity": BOUND,
-    }
-    return _of_the_mixture(lambda *where: found([*means_of(*where, **of_pairs).values()]))
+    labels = [_label(*pair) for pair in PUBLISHED_BOUNDS]
+    return _of_the_mixture(
+        lambda summary, setting: found([*means_of(summary, setting, labels, BOUND).values()])
+    )
 
 
 def _in_use(summary: pd.DataFrame) -> Found:
