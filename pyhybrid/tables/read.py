@@ -48,6 +48,7 @@ _AMOUNT = (
     rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
+_ABOUT = rf"\A\s*(?:[~≈±<>≤≥=\[]+|(?:ca|c|circa|about|approx)(?!{_WORD})\.?)\s*(?=\S*\d)|(?<=\d)\s*[+\]]+\s*\Z"
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
@@ -215,7 +216,8 @@ class _Written:
         texts = pd.Series(cells[~cells.isin(MISSING_NUMBERS)].unique(), dtype=object)
         if not len(texts) or self.numbers(texts.head(_TRIED)).isna().any():
             return text
-        numbers = self.numbers(texts)
+        numbers, units = self.numbers(texts), texts.str.replace(_NO_UNIT, "", regex=True)
+        if {*units.str.casefold()} - {""}).__len__() > 1: return text
         if numbers.isna().any() or ((numbers == texts).all() and _as_written(texts) is None):
             return text
         if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
@@ -356,11 +358,11 @@ def text_among_numbers(column: pd.Series) -> str | None:
     known = column.dropna()
     known = known[~known.isin(MISSING_NUMBERS)]
     try:
-        head = known.head(_LOOKED_AT).astype(str)
-        if not len(head) or (_amounts(head)[0] | _loose(head).notna()).mean() < _SOME:
+        codes, distinct = pd.factorize(known)
+        texts = pd.Series(distinct, dtype=object).astype(str)
+        some = texts[:: 1 + len(texts) // _LOOKED_AT]  # a share of the cells may be of one text
+        if not len(some) or (_amounts(some)[0] | _loose(some).notna()).mean() < _SOME:
             return None
-        codes, distinct = pd.factorize(known.astype(str))
-        texts = pd.Series(distinct, dtype=object)
         amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
@@ -409,7 +411,9 @@ def _not_in_one_way(
 def _amounts(texts: pd.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pd.DataFrame]:
     """Which texts are numbers but for signs, separators and units, which are so without these, and
     the groups of `_AMOUNT`."""
-    parts = texts.str.extract(_AMOUNT)
+    bare = texts.str.replace(_ABOUT, "", regex=True)
+    bounds = (bare != texts) & (texts.size > FEW)  # few are answers beside numbers: 90+
+    parts = bare.where(bounds.sum() > _FEW_TEXTS, texts).str.extract(_AMOUNT)
     plain = pd.to_numeric(texts, errors="coerce").notna().to_numpy(dtype=bool)
     return plain | parts[3].notna().to_numpy(dtype=bool), plain, parts.fillna("")
 
