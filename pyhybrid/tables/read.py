@@ -33,10 +33,11 @@ _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
-_TRIED, _SOME = 100, 0.01
+_TRIED = 100
 _FEW_TEXTS = 5  # that may be most of its cells, or be beside its numbers
 _WAYS = (
     (".", ""), (".", ","), (",", ""), (",", "."), (".", "'"), (".", "’"), (".", " "), (",", " "),
+    ("·", ""),
 )  # fmt: skip
 """Marks of decimals and thousands that texts are tried with."""
 _WORD = r"[^\W\d_]"
@@ -44,11 +45,17 @@ _SYMBOLS = "$€£¥₹"
 _MONEY = rf"[{_SYMBOLS}]|(?:EUR|USD|CHF|GBP|JPY|CAD|AUD|SEK|NOK|DKK|PLN|CZK|INR|CNY)(?!{_WORD})"
 _GROUPS = r"(?=[.,]\d)|(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
 _AMOUNT = (
-    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
+    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,·](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
     rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
-_ABOUT = rf"\A\s*(?:[~≈±<>≤≥=\[]+|(?:ca|c|circa|about|approx)(?!{_WORD})\.?)\s*(?=\S*\d)|(?<=\d)\s*[+\]]+\s*\Z"
+_ABOUT = (
+    r"\A\s*(?:[~≈±<>≤≥=]+|(?:ca|c|circa|about|approx)(?:\.\s*|\s+))?\s*(\[)?(.*\d)\s*(?(1)\])\s*\+?\s*\Z"
+)
+"""What may stand about numbers: ~48, >7, [48], ca. 48, 17+."""
+_NO_UNIT = r"[\d\s.,'’+()−–-]"
+WRITTEN = "decimals as they are written"
+"""Attribute of a table: decimals by column of few numbers, with zeros at their end: 250.00."""
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
@@ -158,6 +165,8 @@ def read_file(
         if why := why or text_among_numbers(column) or marks_among_numbers(text[name], column):
             remarks[str(name)] = why
     frame = with_columns(frame, columns)
+    frame.attrs[WRITTEN] = {str(name): digits for name, column in columns.items()
+                            if (digits := _zeros_of_codes(text[name], column))}  # fmt: skip
     if kind == "parquet":
         text = whole[[name for name in whole if whole[name].dtype != frame[name].dtype]]
     return SourceTable(
@@ -217,7 +226,8 @@ class _Written:
         if not len(texts) or self.numbers(texts.head(_TRIED)).isna().any():
             return text
         numbers, units = self.numbers(texts), texts.str.replace(_NO_UNIT, "", regex=True)
-        if {*units.str.casefold()} - {""}).__len__() > 1: return text
+        if self.signs and len({*units.str.casefold()} - {""}) > 1:  # $ beside €, cm beside m
+            return text
         if numbers.isna().any() or ((numbers == texts).all() and _as_written(texts) is None):
             return text
         if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
@@ -331,6 +341,14 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
     return None if large.any() else numbers
 
 
+def _zeros_of_codes(text: pd.Series, typed: pd.Series) -> int:
+    """Decimals of floats, two or more, of which some end in a zero, as of codes: 401.90."""
+    few = typed.dtype.kind == "f" and typed.nunique() <= _TRIED
+    if not few or not text.str.fullmatch(r".*\.\d+0").any():
+        return 0
+    return int(text.str.extract(r"\.(\d+)\Z")[0].str.len().max())
+
+
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     """Texts of dates and levels that are texts, else numbers; texts if a cell is no number."""
     dates = isinstance(form, Dates)
@@ -360,8 +378,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     try:
         codes, distinct = pd.factorize(known)
         texts = pd.Series(distinct, dtype=object).astype(str)
-        some = texts[:: 1 + len(texts) // _LOOKED_AT]  # a share of the cells may be of one text
-        if not len(some) or (_amounts(some)[0] | _loose(some).notna()).mean() < _SOME:
+        some = texts[:: 1 + len(texts) // _LOOKED_AT]  # most cells, or the first, may be of one
+        if not (_amounts(some)[0] | _loose(some).notna()).any():
             return None
         amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
@@ -398,7 +416,7 @@ def _not_in_one_way(
     width, all with +, with a 0 before their digits, or larger than floats."""
     held, numbers = texts[loose.notna()], loose.dropna()
     few = held.size <= FEW or loose.notna().to_numpy()[codes].mean() < _MOSTLY
-    if few or held.str.len().nunique() == 1 or (numbers.abs() >= _LARGEST).any():
+    if few or held.str.len().nunique() == 1 or (numbers.abs() >= _LARGEST).sum() > _FEW_TEXTS:
         return None
     if held.str.startswith("+").all() or held.str.match(r"\s*[+-]?0\d").any():
         return None
@@ -411,9 +429,9 @@ def _not_in_one_way(
 def _amounts(texts: pd.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pd.DataFrame]:
     """Which texts are numbers but for signs, separators and units, which are so without these, and
     the groups of `_AMOUNT`."""
-    bare = texts.str.replace(_ABOUT, "", regex=True)
-    bounds = (bare != texts) & (texts.size > FEW)  # few are answers beside numbers: 90+
-    parts = bare.where(bounds.sum() > _FEW_TEXTS, texts).str.extract(_AMOUNT)
+    bare = texts.str.replace(_ABOUT, r"\2", regex=True)
+    many = texts.size > FEW and (bare != texts).sum() > _FEW_TEXTS  # few are answers: 90+
+    parts = (bare if many else texts).str.extract(_AMOUNT)
     plain = pd.to_numeric(texts, errors="coerce").notna().to_numpy(dtype=bool)
     return plain | parts[3].notna().to_numpy(dtype=bool), plain, parts.fillna("")
 
@@ -442,7 +460,10 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
                      for name, mark in said.items() if mark]  # fmt: skip
             if not given:  # blanks beside them
                 return None
-            return f"{held} {' and '.join(given)} {'reads' if len(given) == 1 else 'read'} them"
+            other = replace(way, decimal=",", thousands="").numbers(texts)
+            both = thousands == "," and other.notna().all()
+            more = "; decimal=, if commas are decimal" if both else ""
+            return f"{held} {' and '.join(given)} read{'s' * (len(given) == 1)} them{more}"
     if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].isin(["−", "–"]).any():
         return f"{held} it has numbers below 0 as (5), 5- or with another sign: write them as -5"
     return f"{held} write them in one way and one unit, with a point alone"

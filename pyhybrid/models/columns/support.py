@@ -50,9 +50,8 @@ FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
 _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
-_NINES, _ROUND = r"[6-9.]+|9+[45]", r"[1-9]0*"  # 66, 888.8, 9995, 9.99; -100
-_LIMITS = (-(2.0**31), 2.0**31 - 1)  # of whole numbers
-_HUGE, _BEYOND, _ROUND_HUGE = 1e15, 1000.0, 10.0 ** np.arange(15, 39)  # times all others: 1e20
+_NONE = r"1e\+\d\d|214748364[78]"  # no amount is so, of one record, too
+_NINES, _ROUND = rf"[6-9.]+|9+[45]|.+e\+\d+|{_NONE}", r"[1-9]0*"  # 66, 888.8, 9995; -100
 _USUAL_GAPS = (5, 3)  # that an answer, and several, are above amounts
 _NO_YEAR = 5  # times what years are apart
 
@@ -208,26 +207,18 @@ def codes_among(column: pd.Series) -> tuple[float, ...]:
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     if values.size <= FEW or not np.isfinite(values).all():
         return ()
-    size = np.abs(values)
-    most = _BEYOND * size[size < _HUGE].max(initial=0)
-    odd = (size >= max(_HUGE, most)) & (np.isin(size, _ROUND_HUGE) | (counts > 2))
-    odd |= np.isin(values, _LIMITS)
-    odd &= odd.sum() <= _MOST_CODES
-    codes, values, counts = [*values[odd]], values[~odd], counts[~odd]
-    if above := _answers(values, counts):
-        codes, values, counts = [*codes, *values[-above:]], values[:-above], counts[:-above]
+    above = values.size - _answers(values, counts)
+    codes, values, counts = [*values[above:]], values[:above], counts[:above]
     below = int((values < 0).sum())
-    told = _written(values[:below], rf"{_ROUND}|{_NINES}") or (
-        values[0] > -100 and (values[:below] % 1 == 0).all()
-    )
-    several = counts[:below].min(initial=_RECORDS_OF_A_CODE) >= _RECORDS_OF_A_CODE
-    if not (told and several and below <= _MOST_CODES):
+    told = _written(values[:below], rf"{_ROUND}|{_NINES}")
+    told = told or (values[0] > -100 and (values[:below] % 1 == 0).all())
+    if not told or below > _MOST_CODES or (counts[:below] < _RECORDS_OF_A_CODE).any():
         below = _answers(-values[::-1], counts[::-1])
     codes, values, counts = [*codes, *values[:below]], values[below:], counts[below:]
     if values[0] == 0 < _NO_YEAR * np.ptp(values[1:]) < values[1] and counts[0] > 2:
         codes.append(0.0)
-    whole = [code % 1 == 0 and abs(code) < LARGEST for code in sorted(codes)]
-    return tuple(int(c) if w else float(c) for c, w in zip(sorted(codes), whole, strict=True))
+    whole = {code for code in codes if code % 1 == 0 and abs(code) < LARGEST}
+    return tuple(int(code) if code in whole else float(code) for code in sorted(codes))
 
 
 def _answers(values: FloatArray, counts: npt.NDArray[Any]) -> int:
@@ -237,8 +228,8 @@ def _answers(values: FloatArray, counts: npt.NDArray[Any]) -> int:
         gap, usual = found[0] - others[-1], np.diff(others[-FEW:]).max()
         apart = 2 * gap > np.ptp(others)  # or 99 above ages to 85, which are close
         apart |= _written(found[-1:], r"[9.]+") and gap >= _USUAL_GAPS[size > 1] * usual
-        enough = found[0] > 0 and counts[-size:].min() >= _RECORDS_OF_A_CODE
-        if apart and enough and _written(found, _NINES):
+        few = found[counts[-size:] < _RECORDS_OF_A_CODE]
+        if apart and found[0] > 0 and _written(found, _NINES) and _written(few, _NONE):
             return size
     return 0
 
