@@ -165,10 +165,11 @@ def read_file(
         if why := why or text_among_numbers(column) or marks_among_numbers(text[name], column):
             remarks[str(name)] = why
     frame = with_columns(frame, columns)
-    frame.attrs[WRITTEN] = {str(name): digits for name, column in columns.items()
-                            if (digits := _zeros_of_codes(text[name], column))}  # fmt: skip
     if kind == "parquet":
         text = whole[[name for name in whole if whole[name].dtype != frame[name].dtype]]
+    else:  # no CSV file is written with attributes
+        frame.attrs[WRITTEN] = {str(name): digits for name, column in columns.items()
+                                if (digits := _zeros_of_codes(text[name], column))}  # fmt: skip
     return SourceTable(
         frame=frame,
         text=text,

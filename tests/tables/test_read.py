@@ -105,7 +105,12 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     ([*(f"{k}.5" for k in range(90)), *map("why {}".format, range(8))] * 2, "text in row 90"),
     ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
     ([*(f"{k}.25" for k in range(20)), *["k.A."] * 900], "text in row 20"),
-    ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
+    ([*["none"] * 1050, *(f"{k}.25" for k in range(850))], "text in row 0"),
+    *(([way.format(k) if k % 2 else f"{k}" for k in range(40)], "write them in one way")
+      for way in ("~{}", ">{}", "<{}.5", "[{}]", "ca. {}", "{}+")),
+    ([f"1,{k}" for k in range(200, 240)], "thousands=, reads them; decimal=, if commas are"),
+    ([f"{k}·5" for k in range(40)], "decimal=· reads"), ([*map(str, range(40)), f"1{'0' * 20}"],
+     "numbers=c reads"), ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
     ([*map(str, range(50)), *["N"] * 9], "text in row 50, 51, 52 and 6 more"),
     ([*map(str, range(50)), *["refused", "not asked"] * 20], "text in row 50"),
 ])  # fmt: skip
@@ -124,6 +129,7 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     [*(f"{k}th" for k in range(4, 13)), "1st", "2nd", "3rd"], [f"12{k} 000{k} 4" for k in range(9)],
     [f"+{k}" for k in range(1, 60)], [f"{k:04d}" if k % 3 else f"{k:02d}" for k in range(60)],
     [f"{10**17 + 10**k}" for k in range(16)], [*(f"A{k}" for k in range(9)), *map(str, range(20))],
+    [f"c{k}" for k in range(60)], [f"({k}, {k + 1}]" for k in range(40)], ["1+", "1", "1-"] * 9,
     [f"0{k} 123 45 67" for k in range(44, 90)], ["010 00", "010 01"] * 9, ["1 2", "1 1", "12"] * 9,
 ])  # fmt: skip
 def test_codes_with_letters_and_blanks_are_no_amounts(read: Any, cells: list[str]) -> None:
@@ -171,6 +177,8 @@ def test_the_owner_says_how_numbers_are_written(
     np.testing.assert_equal(table.frame["c"].to_numpy(), numbers)
     assert table.remarks == {}
     assert table.frame["g"].eq("a").all()
+    mixed = read([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], signs="cm+m")
+    assert (mixed.frame["c"][0], "in one way and one unit" in mixed.remarks["c"]) == ("150 m", True)
 
 
 def test_marks_of_the_command_line_are_taken_whole(read: Any, tmp_path: Path) -> None:
