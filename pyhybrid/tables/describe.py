@@ -56,9 +56,9 @@ _UNTOLD = "dates whose format they do not tell: declare it, format= of the kind 
 _TOTAL = re.compile(r"(grand |sub)?(total|sum|source|note|summe|gesamt|insgesamt|quelle)s?\b", re.I)
 _SUBTOTAL = r"(?i)(.*[\W_])?(sub)?(total|summe|gesamt|insgesamt)s?\W*"
 _CODES = re.compile(
-    r"(^|[_\W])(plz|fips|isco|nace|naics|sic|dept|state|kreis|psu|stratum|(zip|post|postal)?_?code|zip)"
-    r"(_?(id|no|nr|code))?\d*$|^post$", re.I,
-)  # fmt: skip
+    r"(?i)(^|[_\W])(plz|fips|isco|nace|naics|sic|dept|state|kreis|psu|stratum|zip|(zip|post|postal)?_?"
+    r"code)(_?(id|no|nr|code))?\d*$|^post$"
+)
 _ROWS = 20_000  # that are looked at
 _MOST_NUMBERS, _MOST_LEVELS = 60, 30
 _CHANCE = 10  # records that would break a relation by chance
@@ -123,8 +123,8 @@ def no_records(df: pd.DataFrame) -> str | None:
             said.append("others seem to be totals of rows")
         if records.index.str.startswith('{"ImportId"').any():
             said.append("the first rows seem to be questions and labels")
-    said = [*dict.fromkeys(said)]
-    return f"{', '.join(said)}, no records: leave them out of the file" if said else None
+    rows = ", ".join(dict.fromkeys(said))
+    return f"{rows}, no records: leave them out of the file" if said else None
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:
@@ -221,7 +221,7 @@ def write_draft(
             if isinstance(kind, Leveled):
                 note = _OF_DATES if are_dates(column) else note
                 if digits := written.get(str(name)):
-                    text = f"{{:.{digits}f}}".format
+                    text = f"{{:.{digits}f}}".format  # 401.90
                     column = column.map(text, na_action="ignore")
                     kind = replace(kind, levels=tuple(map(text, kind.levels)))
             records = records_of(kind, column)

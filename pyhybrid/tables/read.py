@@ -33,7 +33,7 @@ _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
-_TRIED = 100
+_TRIED, _SOME = 100, 0.005
 _FEW_TEXTS = 5  # that may be most of its cells, or be beside its numbers
 _WAYS = (
     (".", ""), (".", ","), (",", ""), (",", "."), (".", "'"), (".", "’"), (".", " "), (",", " "),
@@ -345,9 +345,9 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
 def _zeros_of_codes(text: pd.Series, typed: pd.Series) -> int:
     """Decimals of floats, two or more, of which some end in a zero, as of codes: 401.90."""
     few = typed.dtype.kind == "f" and typed.nunique() <= _TRIED
-    if not few or not text.str.fullmatch(r".*\.\d+0").any():
+    if not few or not (ends := text[text.str.fullmatch(r".*\.\d+0")]).size:
         return 0
-    return int(text.str.extract(r"\.(\d+)\Z")[0].str.len().max())
+    return len(ends.iloc[0].rpartition(".")[2])
 
 
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
@@ -379,8 +379,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     try:
         codes, distinct = pd.factorize(known)
         texts = pd.Series(distinct, dtype=object).astype(str)
-        some = texts[:: 1 + len(texts) // _LOOKED_AT]  # most cells, or the first, may be of one
-        if not (_amounts(some)[0] | _loose(some).notna()).any():
+        some = pd.concat([x[:: 1 + len(x) // _LOOKED_AT] for x in (texts, known.astype(str))])
+        if some.empty or (_amounts(some)[0] | _loose(some).notna()).mean() < _SOME:
             return None
         amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table

@@ -52,8 +52,7 @@ _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
 _NONE = r"1e\+\d\d|214748364[78]"  # no amount is so, of one record, too
 _NINES, _ROUND = rf"[6-9.]+|9+[45]|.+e\+\d+|{_NONE}", r"[1-9]0*"  # 66, 888.8, 9995; -100
-_USUAL_GAPS = (5, 3)  # that an answer, and several, are above amounts
-_NO_YEAR = 5  # times what years are apart
+_USUAL_GAPS, _NO_YEAR = (5, 3), 5  # that an answer, and several, are above amounts; 0 below years
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -210,15 +209,16 @@ def codes_among(column: pd.Series) -> tuple[float, ...]:
     above = values.size - _answers(values, counts)
     codes, values, counts = [*values[above:]], values[:above], counts[:above]
     below = int((values < 0).sum())
-    told = _written(values[:below], rf"{_ROUND}|{_NINES}")
-    told = told or (values[0] > -100 and (values[:below] % 1 == 0).all())
-    if not told or below > _MOST_CODES or (counts[:below] < _RECORDS_OF_A_CODE).any():
+    whole = values[0] > -100 and (values[:below] % 1 == 0).all()
+    several = (counts[:below] >= _RECORDS_OF_A_CODE).all() and below <= values.size - 2
+    told = several and (whole or _written(values[:below], rf"{_ROUND}|{_NINES}"))
+    if not told or below > _MOST_CODES:
         below = _answers(-values[::-1], counts[::-1])
     codes, values, counts = [*codes, *values[:below]], values[below:], counts[below:]
-    if values[0] == 0 < _NO_YEAR * np.ptp(values[1:]) < values[1] and counts[0] > 2:
-        codes.append(0.0)
-    whole = {code for code in codes if code % 1 == 0 and abs(code) < LARGEST}
-    return tuple(int(code) if code in whole else float(code) for code in sorted(codes))
+    if values.size > 2 and values[0] == 0 < _NO_YEAR * np.ptp(values[1:]) < values[1]:
+        codes += [0.0] * bool(counts[0] >= _RECORDS_OF_A_CODE)
+    exact = {code for code in codes if code % 1 == 0 and abs(code) < LARGEST}
+    return tuple(int(code) if code in exact else float(code) for code in sorted(codes))
 
 
 def _answers(values: FloatArray, counts: npt.NDArray[Any]) -> int:
