@@ -120,7 +120,7 @@ def no_records(df: pd.DataFrame) -> str | None:
     texts = (column for _, column in rest.items() if not is_number(column))
     for records in (column.astype(str).value_counts() for column in texts):
         if records.index[records < _RARE].str.fullmatch(_SUBTOTAL).any():
-            said.append("others seem to be totals of rows")
+            said.append("some rows seem to be totals of others")
         if records.index.str.startswith('{"ImportId"').any():
             said.append("the first rows seem to be questions and labels")
     rows = ", ".join(dict.fromkeys(said))

@@ -310,7 +310,7 @@ def test_describe_says_what_is_odd_and_what_fields_mean(
     for said in (
         "The last rows seem to be a total", "it may be an identifier: few rows share most",
         "41 of 41 levels have fewer than 10 records", "some levels differ by blanks or capitals",
-        "others seem to be totals of rows, the first rows seem to be questions and labels, no rec",
+        "some rows seem to be totals of others, the first rows seem to be questions and labels",
         "Nominal: Levels in no order. ", "decimals: Of released numbers", "codes by its name: as",
     ):  # fmt: skip
         assert said in shown
