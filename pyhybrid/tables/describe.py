@@ -104,7 +104,7 @@ def _of_codes(column: pd.Series, kind: Kind) -> str | None:
 
 
 def no_records(df: pd.DataFrame) -> str | None:
-    """What the last rows seem to be: notes, with nothing but a first cell, or totals."""
+    """What rows seem to be: notes, with nothing but a first cell, totals, or questions."""
     if len(df) < _CHANCE:
         return None
     first, notes = df.iloc[:, 0], df.iloc[:, 1:].isna().all(axis=1).to_numpy()

@@ -473,9 +473,7 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
     """What is said of marks such as ``.`` taken for missing numbers, and of ``NA`` among texts."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
-        said = (
-            "'NA' is taken for a missing value, as programs write it: a level if types declare it"
-        )
+        said = "'NA' is taken for a missing value: a level only if types declare it"
         return said if (text == "NA").any() else None
     marked = text[text.isin(MARKS)]
     marks = [mark for mark in MARKS if (marked == mark).any()] if len(marked) else []
