@@ -39,11 +39,12 @@ def save_and_show(
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
     looked_at = source.file_format == "csv" and not source.excel_safe
     columns = release.synthetic[0].items() if looked_at else ()
-    formulas = [str(name) for name, column in columns if formulas_in(column).any()]
+    formulas = [str(name) for name, column in columns
+                if formulas_in(column).any() or formulas_in(pd.Series([name])).any()]  # fmt: skip
     if formulas:
         note(
-            f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
-            "formulas: --read formulas=escaped writes them as text"
+            f"{', '.join(formulas)}: names or cells begin with = + - or @, which a spreadsheet "
+            "takes for formulas: --read formulas=escaped writes them as text"
         )
     with progress_bars() as progress:
         progress("files and the report", 0, 0)

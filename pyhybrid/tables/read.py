@@ -95,6 +95,7 @@ def read_file(
     separator: str | None = None,
     encoding: str = "utf-8",
     sheet: str | None = None,
+    declared: Mapping[str, Form] | None = None,
 ) -> SourceTable:
     """Read a table with a header line. In number columns empty cells, NA and NaN are missing; in
     text columns empty cells and NA. An empty line is the empty cell of a record where there is one
@@ -120,6 +121,9 @@ def read_file(
         Of a CSV file.
     sheet : str, optional
         Of an Excel file; the first one if omitted.
+    declared : mapping of str to Form, optional
+        Of columns with declared types: what is between cells, whether the first line has names, and
+        labels of SPSS and Stata are then read by these alone.
 
     Raises
     ------
@@ -134,7 +138,8 @@ def read_file(
             frame = with_columns(whole, {name: plain_numbers(c) for name, c in whole.items()})
             texts = Texts(cells=texts_of(frame))
         else:
-            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
+            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet,
+                               declared=declared or {})  # fmt: skip
             frame = texts.cells
     except InvalidInput:
         raise
@@ -353,6 +358,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     rows with text beside many numbers, whatever their share; no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
+    if column.dtype.kind == "m":
+        return "it holds durations: make numbers of them, such as days"
     known = column.dropna()
     known = known[~known.isin(MISSING_NUMBERS)]
     try:

@@ -34,7 +34,7 @@ from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.words import in_one_line
-from pyhybrid.tables.after import Relation, apply, relations
+from pyhybrid.tables.after import Relation, apply, computed, relations
 from pyhybrid.tables.domains import (
     MOST_LEVELS,
     SELECTS,
@@ -167,12 +167,14 @@ def synthesize_table(
 def _computed(
     df: pd.DataFrame, declared: Sequence[Relation], kinds: Mapping[str, Kind]
 ) -> pd.DataFrame:
-    """The records with derived columns that they do not have. A relation that cannot be computed is
-    refused here, before anything is spent, for the kinds of its columns."""
-    for one in declared:
+    """The records with derived columns, those that they have as what is computed. A relation that
+    cannot be computed is refused here, before anything is spent, for the kinds of its columns."""
+    for one in sorted(declared, key=lambda one: one.role != "derived"):
         value = one.value(df, kinds)
-        if one.role == "derived" and one.column not in df:
-            df = with_columns(df, {one.column: value})
+        own, held = kinds.get(str(one.column)), one.column in df
+        if one.role == "derived" and not (held and isinstance(own, Dates)):
+            column = computed(df[one.column], value, own) if held else value
+            df = with_columns(df, {one.column: column})
     return df
 
 
