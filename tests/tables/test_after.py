@@ -125,6 +125,21 @@ def test_a_missing_value_breaks_no_rule_and_empties_nothing() -> None:
     assert both.broken(df, {}).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize("cell", ["x", "9" * 20])
+def test_a_cell_of_a_derived_column_is_no_other_ones_doing(
+    people: pd.DataFrame, cell: str
+) -> None:
+    """Seen: one text refused a strict release, and so told of its record; digits were an error."""
+    df = people[["wage", "bonus", "pay"]].astype({"pay": object})
+    df.loc[3, "pay"] = cell
+    types = {name: TYPES[name] for name in ("wage", "bonus")}
+    after = ["pay <= 200", "pay = wage + bonus"]
+    release = ph.synthesize_table(df, epsilon=4, types=types, after=after)
+    assert release.synthetic[0].dtypes.tolist() == [np.float64] * 3
+    assert release.origin is not None
+    assert release.origin.relations["pay = wage + bonus"][0] >= 1 - 1 / N
+
+
 @pytest.mark.parametrize("code", ["9999-12-31", "1111-11-11"])
 def test_dates_that_stand_for_something_else_break_no_rule(code: str) -> None:
     """Seen: an error of pandas, which quoted them, on the way of a strict release."""
