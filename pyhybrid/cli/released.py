@@ -39,8 +39,7 @@ def save_and_show(
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
     looked_at = source.file_format == "csv" and not source.excel_safe
     columns = release.synthetic[0].items() if looked_at else ()
-    formulas = [str(name) for name, column in columns
-                if formulas_in(column).any() or formulas_in(pd.Series([name])).any()]  # fmt: skip
+    formulas = [str(n) for n, column in columns if formulas_in(pd.Series([n, *column])).any()]
     if formulas:
         note(
             f"{', '.join(formulas)}: names or cells begin with = + - or @, which a spreadsheet "

@@ -195,8 +195,8 @@ def _release_table(request: Request) -> None:
     delta = request.delta_for(len(source.frame))
     relation = settings.get("relation", "remove")
     ledger = open_ledger(request.ledger, relation, delta, request.epsilon)
-    source, derived = source.read_as(cells), derived_of(after)
-    decided = _decided_of_table(request, source, frame, {*types, *derived})
+    source = source.read_as(cells)
+    decided = _decided_of_table(request, source, frame, {*types, *derived_of(after)})
     with progress_bars() as progress:
         progress("noisy counts and their model", 0, 0)
         release = synthesize_table(
@@ -278,9 +278,7 @@ def _release_by_scores(request: Request) -> None:
     )
     outcomes = [outcome for _, outcome, *_ in request.steps()]
     reference = request.read_reference()
-    source = read_table(
-        request.data, unsaid=outcomes, read=request.read, declared=request.forms()
-    )  # fmt: skip
+    source = read_table(request.data, outcomes, request.read, request.forms())
     df, like = source.frame, None if reference is None else reference.frame
     for name in outcomes:
         if list(df.columns).count(name) != 1:

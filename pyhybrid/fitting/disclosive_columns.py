@@ -48,9 +48,9 @@ _WHO = (
     r"pupil|student|identifier|member|versichert|kunde)(s|e?n)?"
 )
 _IDENTIFIED = re.compile(
-    rf"{_START}{_OF}(id|serial)({_NUMBER})?$|{_WHO}{_NUMBER}$|(\w[denstwy]|claim|order|emp|resp|rec)id$|(?-i:[a-z\d]I[dD]$)|"
-    rf"{_START}({_OF}(ids?|u?uid|guid)|identifier|case_?no|chart_?no|mrn|bsn|cpr|lop_?nr|nir|nss|"
-    r"pnr|ppn)($|[_\W])",  # no amount_paid, lipid, grid
+    rf"{_START}{_OF}(id|serial)({_NUMBER})?$|{_WHO}{_NUMBER}$|(?-i:[a-z\d]I[dD]$)|"
+    rf"(\w[denstwy]|claim|order|emp|resp|rec)id$|{_START}({_OF}(ids?|u?uid|guid)|identifier|mrn|"
+    r"(case|chart)_?no|bsn|cpr|lop_?nr|nir|nss|pnr|ppn)($|[_\W])",  # no amount_paid, lipid, grid
     re.IGNORECASE,
 )
 _REPEATED = re.compile(rf"{_IDENTIFIED.pattern}|{_WHO}$", re.IGNORECASE)
@@ -132,7 +132,8 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
         times[name] = code, rows
         if rows.size < _FEWEST or most * rows.size > _EVEN * n:
             continue
-        if names_persons(name) and not _broken(known):
+        amounts = pd.api.types.is_float_dtype(known) and bool((known != np.floor(known)).any())
+        if names_persons(name) and not amounts:
             found.append(name)
             persons.append(code)
         elif rows.size > _AREAS and not (
@@ -150,11 +151,6 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
         ):
             found.append(name)
     return [str(name) for name in table.columns if str(name) in found]
-
-
-def _broken(known: Any) -> bool:
-    """Whether numbers have decimals, which no identifier has."""
-    return bool(pd.api.types.is_float_dtype(known.dtype) and (known != np.floor(known)).any())
 
 
 def names_persons(column: str) -> bool:

@@ -220,11 +220,11 @@ def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
 def computed(column: pd.Series, like: pd.Series, kind: Kind | None) -> pd.Series:
     """Cells of a derived column as the value `like` that is computed, each by itself; missing where
     they are none, so that no record's text is another's doing, or refused."""
-    if isinstance(kind, Dates):
+    if isinstance(kind, Dates) and not is_number(column):
         return values_of(column, kind)
     numbers: pd.Series = pd.Series(numbers_in(column), index=column.index)
-    return numbers.where(numbers.isin([0, 1])).astype("boolean") if like.dtype == "boolean" else (
-        numbers)  # fmt: skip
+    logical = like.dtype == "boolean"
+    return numbers.where(numbers.isin([0, 1])).astype("boolean") if logical else numbers
 
 
 def form_of(relation: Relation, kinds: Mapping[str, Kind]) -> Form:

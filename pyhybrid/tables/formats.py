@@ -129,10 +129,7 @@ def reason_of(error: Exception, path: Path) -> str:
         if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start:
             return "it is UTF-16, not UTF-8: encoding='utf-16' reads it"
         at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
-        return (
-            f"it is not UTF-8{at}: encoding='cp1252' reads files of older Windows programs, "
-            "'cp1250' those of Central Europe"
-        )
+        return f"it is not UTF-8{at}: encoding='cp1252' reads files of older Windows, or 'cp1250'"
     if isinstance(error, LookupError) and "encoding" in str(error):
         return "encoding must be one that Python knows, such as 'cp1252' or 'utf-16'"
     if isinstance(error, pd.errors.EmptyDataError):

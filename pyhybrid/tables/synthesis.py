@@ -171,10 +171,9 @@ def _computed(
     cannot be computed is refused here, before anything is spent, for the kinds of its columns."""
     for one in sorted(declared, key=lambda one: one.role != "derived"):
         value = one.value(df, kinds)
-        own, held = kinds.get(str(one.column)), one.column in df
-        if one.role == "derived" and not (held and isinstance(own, Dates)):
-            column = computed(df[one.column], value, own) if held else value
-            df = with_columns(df, {one.column: column})
+        if one.role == "derived":
+            own = df.get(one.column, value)
+            df = with_columns(df, {one.column: computed(own, value, kinds.get(str(one.column)))})
     return df
 
 

@@ -126,9 +126,7 @@ def test_a_missing_value_breaks_no_rule_and_empties_nothing() -> None:
 
 
 @pytest.mark.parametrize("cell", ["x", "9" * 20])
-def test_a_cell_of_a_derived_column_is_no_other_ones_doing(
-    people: pd.DataFrame, cell: str
-) -> None:
+def test_a_cell_of_a_derived_column_is_no_other_ones_doing(people: pd.DataFrame, cell: str) -> None:
     """Seen: one text refused a strict release, and so told of its record; digits were an error."""
     df = people[["wage", "bonus", "pay"]].astype({"pay": object})
     df.loc[3, "pay"] = cell
