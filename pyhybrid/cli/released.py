@@ -48,12 +48,9 @@ def save_and_show(
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         release.save(
-            out,
-            file_format=source.file_format,
-            overwrite=request.overwrite,
-            ledger=ledger,
+            out, file_format=source.file_format, overwrite=request.overwrite, ledger=ledger,
             excel_safe=source.excel_safe,
-        )
+        )  # fmt: skip
     try:
         data = source.frame if release.origin is None else release.origin.data
         show_release(data, release, out)

@@ -19,7 +19,7 @@ from pyhybrid.core.checks import (
     check_positive,
     did_you_mean,
     not_a_frame,
-)
+)  # fmt: skip
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
@@ -42,7 +42,7 @@ from pyhybrid.tables.domains import (
     few_predictors,
     is_predictor,
     pairs_are_small,
-)
+)  # fmt: skip
 
 
 @bar_in_notebooks
@@ -200,12 +200,10 @@ def _after(
     if origin is not None:
         origin = replace(origin, data=records, relations=kept)
     return replace(
-        release.with_facts(assumes=assumed),
-        synthetic=tables,
+        release.with_facts(assumes=assumed), synthetic=tables, origin=origin,
         synthesized=(*release.synthesized, *derived),
         settings={**release.settings, "after": texts},
-        origin=origin,
-    )
+    )  # fmt: skip
 
 
 def table_mechanism(
@@ -231,16 +229,9 @@ def table_mechanism(
     predictors = few_predictors(kinds, kept, reference) if select == "few" else pairs
     given = dict.fromkeys(n for reads in predictors.values() for n in reads if n in kept)
     return NoisyMarginals(
-        domain=domain,
-        epsilon=epsilon,
-        delta=delta,
-        most_bins="auto",
-        given=tuple(given),
-        predictors=predictors,
-        relation=relation,
-        reference=reference,
-        **options,
-    )
+        domain=domain, epsilon=epsilon, delta=delta, most_bins="auto", given=tuple(given),
+        predictors=predictors, relation=relation, reference=reference, **options,
+    )  # fmt: skip
 
 
 def decisions_of(df: Any, drop: Any, keep: Any, id: str | None, unit: str | None) -> Decisions:
