@@ -348,7 +348,7 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     try:
         numbers = cells.map(dict(zip(texts, plain.astype(float), strict=True))).astype(np.float64)
     except ValueError:
-        return cells
+        return cells.map(dict(zip(texts, plain, strict=True)))
     whole = bool(((numbers % 1 == 0) & (numbers.abs() < 2**53)).all())
     return numbers.astype(np.int64) if whole else numbers
 
