@@ -49,7 +49,11 @@ def people() -> pd.DataFrame:
 
 def test_relations_hold_in_each_row_at_the_same_charge(people: pd.DataFrame) -> None:
     options: dict[str, Any] = {"epsilon": 4, "types": TYPES, "keep": ["public"]}
-    release = ph.synthesize_table(people, after=AFTER, n_synthetic=2, **options)
+    odd = people.astype({"pay": object})  # seen: one text refused a release, digits were an error
+    odd.loc[[3, 4], "pay"] = "x", "9" * 20
+    release = ph.synthesize_table(odd, after=["pay <= 200", *AFTER], n_synthetic=2, **options)
+    assert release.origin is not None
+    assert release.origin.relations["pay = wage + bonus"][0] == pytest.approx(1 - 1 / N)
     plain = ph.synthesize_table(people.drop(columns="pay"), n_synthetic=2, **options)
     assert release.charge.epsilon == plain.charge.epsilon
     assert "pay = wage + bonus" in release.statement
@@ -123,19 +127,6 @@ def test_a_missing_value_breaks_no_rule_and_empties_nothing() -> None:
         assert own.broken(coded, amounts).tolist() == held, "a code is no amount"
     (both,) = relations(["not (a > 2 or b > 0) and 0 <= a < 9"], [*df], ["a"])
     assert both.broken(df, {}).tolist() == [False, True, True]
-
-
-@pytest.mark.parametrize("cell", ["x", "9" * 20])
-def test_a_cell_of_a_derived_column_is_no_other_ones_doing(people: pd.DataFrame, cell: str) -> None:
-    """Seen: one text refused a strict release, and so told of its record; digits were an error."""
-    df = people[["wage", "bonus", "pay"]].astype({"pay": object})
-    df.loc[3, "pay"] = cell
-    types = {name: TYPES[name] for name in ("wage", "bonus")}
-    after = ["pay <= 200", "pay = wage + bonus"]
-    release = ph.synthesize_table(df, epsilon=4, types=types, after=after)
-    assert release.synthetic[0].dtypes.tolist() == [np.float64] * 3
-    assert release.origin is not None
-    assert release.origin.relations["pay = wage + bonus"][0] >= 1 - 1 / N
 
 
 @pytest.mark.parametrize("code", ["9999-12-31", "1111-11-11"])
