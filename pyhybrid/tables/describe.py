@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from pyhybrid.core.checks import BoolArray, FloatArray
-from pyhybrid.core.dates import MOST_DATES
+from pyhybrid.core.dates import MOST_DATES, seems_dates
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import exposed_columns, names_persons
 from pyhybrid.models.columns.form import Kind, places_of_levels
@@ -129,6 +129,8 @@ def to_mend(column: pd.Series) -> str | None:
         known = known[~parts] if parts.mean() < _HALF else known
     if are_dates(known) and column.nunique() > MOST_DATES and dates_kind(column) is None:
         return f"it holds {column.nunique():,} {_UNTOLD}"
+    if seems_dates(known) and dates_kind(column) is None:
+        return "it seems to hold dates or durations: make ISO dates or numbers of them"
     return None
 
 

@@ -14,7 +14,7 @@ from pyhybrid.mechanisms.marginals.domain import ColumnDomain, with_steps
 from pyhybrid.mechanisms.marginals.measure import most_cells, n_effects
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import Amounts, Counts, Dates, Leveled, Real, SemiContinuous
-from pyhybrid.models.columns.support import of_steps
+from pyhybrid.models.columns.support import each_occurs, of_steps
 from pyhybrid.models.formula.values import is_number
 from pyhybrid.privacy.histogram import in_steps
 
@@ -64,7 +64,8 @@ def domain_of(name: str, kind: Kind, reference: pd.Series | None = None) -> Colu
 def ranged(kind: Real, values: pd.Series) -> Real:
     """With the ends of public values, moved outward to two digits of how far they are apart."""
     low, high, step = float(values.min()), float(values.max()), step_of_ends(kind, values)
-    start, end = (round(step * steps, 12) for steps in (np.floor(low / step), np.ceil(high / step)))
+    digits, ends = max(12, kind.decimals or 0), (np.floor(low / step), np.ceil(high / step))
+    start, end = (round(step * steps, digits) for steps in ends)
     number = int if isinstance(kind, Counts) else float
     return replace(
         kind,
@@ -75,8 +76,10 @@ def ranged(kind: Real, values: pd.Series) -> Real:
 
 def step_of_ends(kind: Real, values: pd.Series) -> float:
     """What ends are multiples of: two of the second digit of how far values are apart. Rounded
-    outward, an end crosses neither 0 nor 1 or 100, which are multiples, too."""
-    amounts = values[~values.isin(kind.codes)]
+    outward, an end crosses neither 0 nor 1 or 100, which are multiples, too. 1 if `each_occurs`."""
+    amounts = values[~values.isin(kind.codes)].dropna()
+    if each_occurs(amounts):
+        return 1.0
     least = 1.0 if kind.decimals is None else 10.0**-kind.decimals
     apart = max(float(amounts.max()) - float(amounts.min()), least)
     return float(max(10.0 ** np.floor(np.log10(apart)) / 5, least))

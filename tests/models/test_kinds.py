@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.dates import date_format
+from pyhybrid.core.dates import date_format, seems_dates
 from pyhybrid.models.columns.form import Kind
 from pyhybrid.models.columns.kinds import kind_from_dict, kind_of
 from pyhybrid.tables.describe import seen_kind, to_decide
@@ -48,7 +48,6 @@ def test_a_kind_is_read_from_what_a_column_holds(name: str) -> None:
 
 
 @pytest.mark.parametrize(("values", "levels"), [
-    ([f"{y}{w:02d}" for y in (2019, 2020) for w in range(1, 54)], True),
     ([f"{y}{q}" for y in range(1990, 2020) for q in range(1, 5)], True),
     ([f"{y}{(y + 1) % 100:02d}" for y in range(1980, 2020)], True),
     ([f"{y}.{m:02d}" for y in (2019, 2020) for m in range(1, 13)], True),
@@ -108,11 +107,18 @@ WRITTEN = {
     **{name: TIMES.dt.strftime(name) for name in (
         "%Y-%m-%d", "%d.%m.%Y", "%d-%b-%Y", "%b %d, %Y", "%d %B %Y", "%m/%d/%y", "%d.%m.%y",
         "%d%m%Y", "%Y-%j", "%I:%M %p", "%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ",
-        "%Y-%m-%dT%H:%M:%S+02:00",
+        "%Y-%m-%dT%H:%M:%S+02:00", "%Y-%m-%d %H:%M:%S UTC", "%d.%m.%Y %H:%M Uhr", "%a, %d %b %Y",
     )},
+    **{name: TIMES.dt.strftime(name.replace("^", "")).str.upper() for name in (
+        "%d%^b%Y", "%d-%^b-%y", "%d %^B %Y")},
+    "%d%~b%Y": TIMES.dt.strftime("%d%b%Y").str.lower(),
+    "%Y-%m-%dT%H:%M:%S.%3fZ": TIMES.dt.strftime("%Y-%m-%dT%H:%M:%S.298Z"),
     **{name: TIMES.dt.strftime(name).astype(int) for name in ("%Y%m%d", "%Y%j")},
-    "%Y%m": MONTHS.dt.strftime("%Y%m").astype(int),
-    **{name: MONTHS.dt.strftime(name) for name in ("%b %Y", "%Y-%m", "%G-W%V")},
+    "%-H%M": TIMES.dt.strftime("%H%M").astype(int),
+    "%-H:%M": TIMES.map(lambda t: f"{t.hour}:{t.minute:02d}"),
+    **{name: MONTHS.dt.strftime(name).astype(int) for name in ("%Y%m", "%G%V")},
+    **{name: MONTHS.dt.strftime(name) for name in (
+        "%b %Y", "%Y-%m", "%G-W%V", "%m.%Y", "%m-%Y", "%b-%y")},
     "%-m/%-d/%Y": TIMES.map(lambda t: f"{t.month}/{t.day}/{t.year}"),
     "%-I:%M:%S %p": TIMES.dt.strftime("%I:%M:%S %p").str.removeprefix("0"),
     "date": TIMES.dt.date,
@@ -146,6 +152,62 @@ def test_months_as_whole_numbers_and_years_of_two_digits_have_public_ends() -> N
     assert (short.lower, short.upper) == ("01/01/19", "11/30/19")
     amounts = np.random.default_rng(1).integers(180_001, 219_912, 900)
     assert date_format(pd.Series(amounts)) is None
+
+
+STEPS = {
+    "day": ("2015-01-01", "2D", "%Y-%m-%d %H:%M:%S"), "minute": ("2015-01-01", "37min", "datetime"),
+    "15 minutes": ("2015-01-01", "15min", "%H:%M"), "month": ("1947-11-01", "MS", "%Y-%m-%d"),
+    "quarter": ("1947-12-31", "QE", "%d.%m.%Y"), "week": ("2015-01-07", "21D", "date"),
+    "12 hours": ("2015-01-01 06:30", "12h", "%Y-%m-%dT%H:%MZ"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_dates_keep_to_their_step(step: str) -> None:
+    """Seen: midnights came out as 17:35:17, firsts of months as other days."""
+    start, apart, form = STEPS[step]
+    column = pd.Series(pd.date_range(start, periods=130, freq=apart), name="t")
+    written = column.dt.date if form == "date" else column.dt.strftime(form)
+    column = column if form == "datetime" else written
+    kind: Any = kind_of(column)
+    assert (kind.format, kind.step, kind_from_dict(kind.as_dict())) == (form, step, kind)
+    assert kind.values(kind.numbers(column), column).tolist() == column.tolist()
+    drawn = kind.values(np.arange(kind.last + 1.0), pd.Series(range(kind.last + 1)))
+    assert column.isin(drawn).all()
+    assert drawn.is_unique
+    assert kind_of(drawn).step == step
+
+
+def test_what_is_off_the_step_counts_as_the_date_before() -> None:
+    kind = ph.Dates(lower="2001-01-31", upper="2009-12-31", step="month")
+    off = pd.Series(["2001-02-27", "2001-02-28", "2001-04-15", "1999-01-01", "2031-01-01"])
+    assert kind.numbers(off).tolist() == [0, 1, 2, 0, 107]
+    assert kind.values(np.arange(3.0), off[:3]).tolist() == ["2001-01-31", "2001-02-28",
+                                                             "2001-03-31"]  # fmt: skip
+
+
+def test_years_of_two_digits_are_no_later_than_the_next() -> None:
+    """Seen: births of 1933 were read as of 2033."""
+    born = pd.Series(pd.date_range("1933-01-01", "2019-12-01", freq="37D")).dt.strftime("%d.%m.%y")
+    kind: Any = kind_of(born)
+    assert (kind.lower, kind.upper) == ("01.01.33", "31.12.19")
+
+
+def test_weeks_of_years_without_a_53rd_are_codes() -> None:
+    weeks: Any = kind_of(pd.Series([y * 100 + w for y in range(2010, 2018) for w in range(1, 54)]))
+    assert (weeks.lower, weeks.upper, weeks.step) == ("201001", "201752", "week")
+    assert weeks.codes == tuple(f"{y}53" for y in range(2010, 2018) if y != 2015)
+
+
+@pytest.mark.parametrize(("name", "texts"), [
+    ("t", [f"{k}:{k % 60:02d}:07" for k in range(90)]), ("t", [f"PT{k}H7M" for k in range(90)]),
+    ("t", [f"{k % 28 + 1}. März {1990 + k}" for k in range(90)]),
+    ("time", [1_663_018_041 + 977 * k for k in range(90)]),
+])  # fmt: skip
+def test_what_seems_to_be_dates_is_said(name: str, texts: list[Any]) -> None:
+    """Seen: "may be an identifier", and dropped."""
+    assert "make ISO dates or numbers" in to_decide(pd.DataFrame({name: texts}))[name]
+    assert not seems_dates(pd.Series([f"Ward {k}" for k in range(90)]))
 
 
 def test_days_beside_years_alone_are_to_decide() -> None:
@@ -198,6 +260,8 @@ def test_texts_whose_format_is_not_told_are_no_dates(texts: list[str]) -> None:
     ({"lower": "2000-01-01", "upper": "2001-01-01", "format": "ISO"}, "format must be of strftime"),
     ({"lower": 20000101, "upper": "2001-01-01"}, "must be texts"),
     ({"lower": "00", "upper": "52", "format": "%U"}, "%U is none of these"),
+    ({"lower": "2000-01-01", "upper": "2001-01-01", "step": "fortnight"}, "step must be one of"),
+    ({"lower": "2000-01-01", "upper": "2000-12-01", "step": "year"}, "a year or more after"),
 ])  # fmt: skip
 def test_what_is_no_range_of_dates_is_refused(settings: dict[str, Any], message: str) -> None:
     refuses(message, ph.Dates, **settings)

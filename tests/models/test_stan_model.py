@@ -24,26 +24,7 @@ from tests.refusals import refuses
 pytestmark = pytest.mark.samples
 SHORT = SamplerSettings(chains=4, warmup=300, draws=600, adapt_delta=0.95)
 RUN: dict[str, Any] = {"seed": 1, "engine": "embedded", "settings": SHORT}
-PROGRAM = """
-data {
-  int<lower=1> n;
-  array[n] int y;
-  vector[n] weights;
-}
-parameters { real<lower=0> rate; }
-model {
-  rate ~ gamma(2, 1);
-  for (i in 1:n) target += weights[i] * poisson_lpmf(y[i] | rate);
-}
-generated quantities {
-  vector[n] log_lik;
-  array[n] int y_rep;
-  for (i in 1:n) {
-    log_lik[i] = poisson_lpmf(y[i] | rate);
-    y_rep[i] = poisson_rng(rate);
-  }
-}
-"""
+PROGRAM = Path(__file__).with_name("own_counts.stan").read_text("utf-8")
 BY_DESIGN = PROGRAM
 for of_rate, of_design in (
     ("int<lower=1> n;", "int<lower=1> n;\n  int<lower=1> K;\n  matrix[n, K] X;"),
@@ -189,7 +170,7 @@ def test_charges_say_what_is_only_known_from_the_user() -> None:
     (("vector[n] weights;", ""), "must declare weights in its data block"),
     (("log_lik", "loglik"), "must yield log_lik in its generated quantities"),
     (("vector[n] log_lik;", "vector[n + 1] log_lik; log_lik[n + 1] = 0;"), "per record, 60"),
-    (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 10(.|\n)*\^"),
+    (("rate ~ gamma(2, 1);", "rate ~ gamma(2, 1)"), r"line 9(.|\n)*\^"),
     (("weights[i] * poisson", "poisson"), "must multiply each record's log_lik"),
     (("weights[i] * poisson", "sqrt(weights[i]) * poisson"), "must multiply each record's"),
     (("weights[i] * poisson", "square(weights[i]) * poisson"), "must multiply each record's"),

@@ -20,22 +20,7 @@ pytestmark = [pytest.mark.samples, pytest.mark.needs_r]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "pages" / "howto" / "from_the_supplement.md"
 # What the test takes out of R when the page has run.
-_RECORD = """
-write_matrix <- function(x, file) writeBin(as.vector(x), file)
-write_matrix(f, "f.bin")
-write_matrix(weighted$log_lik, "weighted.bin")
-jsonlite::write_json(
-  list(
-    alpha = alpha, by_record = bounds$by_record, overall = bounds$overall, epsilon = epsilon,
-    alpha_final = alpha_final, overall_final = bounds_final$overall, n_draws = nrow(f),
-    alpha_m = alpha_m, overall_unweighted = bounds_unweighted$overall,
-    overall_m = bounds_m$overall, alpha_release = confidential(release)$alpha,
-    synthetic = lapply(release, function(x) x$visits),
-    columns = names(as.list(release)[[1]])
-  ),
-  "r.json", digits = NA
-)
-"""
+_RECORD = Path(__file__).with_name("record.R").read_text("utf-8")
 
 
 def _rows() -> list[tuple[str, str, str]]:
@@ -94,7 +79,7 @@ def in_r(folder: Path, rstan: None) -> dict[str, Any]:
         (folder / "compiled").symlink_to(cache_folder() / "rstan")
         text = "\n".join(of_r for _, of_r, _ in _rows())
         shorter = _changed(text, "adapt_delta = 0.99", f"adapt_delta = 0.99, {_IN_R}")
-        (folder / "page.R").write_text(shorter + _RECORD, encoding="utf-8")
+        (folder / "page.R").write_text(f"{shorter}\n{_RECORD}", encoding="utf-8")
         _run("Rscript", "page.R", cwd=folder, R_LIBS=str(library))
     return dict(json.loads(result.read_text()))
 

@@ -279,14 +279,7 @@ def test_the_check_sees_a_value_in_a_message() -> None:
         pd.Series([f"x{CANARY}"]).astype(float)
 
 
-STAN = """data { int<lower=0> n; vector[n] y; vector<lower=0, upper=1>[n] weights; }
-parameters { real mu; real<lower=0> s; }
-model { for (i in 1:n) { target += weights[i] * normal_lpdf(y[i] | mu, s); } }
-generated quantities {
-  vector[n] log_lik; vector[n] rep;
-  for (i in 1:n) { log_lik[i] = normal_lpdf(y[i] | mu, s); rep[i] = normal_rng(mu, s); }
-}
-"""
+STAN = Path(__file__).with_name("own_normal.stan").read_text("utf-8")
 
 
 def own_program(text: str, folder: Path) -> Any:

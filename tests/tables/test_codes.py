@@ -64,6 +64,16 @@ def test_codes_of_few_numbers_are_levels() -> None:
     assert kind == ph.Nominal(levels=(0, 1, 2, 3, 4, 5, 6, 7, 97, 98, 99))
 
 
+@pytest.mark.parametrize(("first", "last"), [
+    (1, 12), (0, 23), (1, 31), (0, 59), (1, 11), (-16, 16)])  # fmt: skip
+def test_ends_that_all_numbers_between_occur_to_are_kept(first: int, last: int) -> None:
+    """Seen: months 0, hours 24, minutes 60, a scale of 11 points to 12."""
+    kind: Any = seen_kind(pd.Series(np.random.default_rng(1).integers(first, last + 1, 1800)))
+    assert (kind.lower, kind.upper) == (first, last)
+    few: Any = seen_kind(pd.Series([*range(first - 3, last)] * 40 + [last + 9]))
+    assert few.upper >= last + 9
+
+
 @pytest.mark.parametrize(("column", "codes"), [
     ([20210131, 20240229, 19991231, np.nan] * 5, ()), ([20210131, 20230229] * 9, ("20230229",)),
     ([20210131, 20211301] * 9, ("20211301",)), ([20210131.5] * 9, None),
@@ -79,6 +89,12 @@ def test_days_written_as_numbers_are_no_amounts(
     assert (kind.codes if isinstance(kind, ph.Dates) else None) == codes
     few = pd.Series([*column[:4], *(20200100 + d for d in range(1, 29))] * 9)
     assert isinstance(seen_kind(few), ph.Ordered | ph.Real)
+
+
+def test_tiny_numbers_have_more_decimals() -> None:
+    """Seen: numbers to 1e-12 had 8 decimals, and one cell, which the release refused."""
+    kind: Any = seen_kind(pd.Series(np.random.default_rng(1).random(300) * 1e-12))
+    assert (kind.lower, kind.upper, kind.decimals) == (0, 1e-12, 14)
 
 
 def test_infinite_numbers_are_named() -> None:

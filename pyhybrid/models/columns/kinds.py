@@ -17,33 +17,38 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pyhybrid.core.checks import FloatArray, check_count, check_finite, check_positive
+from pyhybrid.core.checks import FloatArray, check_choice, check_count, check_finite, check_positive
 from pyhybrid.core.dates import (
     DATE,
     FIELDS,
     MOST_DATES,
     NUMBERS,
+    STEPS,
     TIME,
+    after_steps,
     date_format,
+    grid_of,
     plausible,
     read_dates,
     step_of,
+    steps_since,
     text_of,
     write_dates,
 )
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.models.columns.form import Kind, check_levels_given
-from pyhybrid.models.columns.support import FEW, LARGEST, decimals_of, shortest
+from pyhybrid.models.columns.support import FEW, LARGEST, decimals_of, each_occurs, shortest
 from pyhybrid.models.formula.values import column_like
 
 _SMALL = 1000  # whole numbers up to it are taken for counts
 _POINT = 0.02  # share of zeros from which they are a point mass
 
 _TYPED = (DATE, TIME)
-_FEW_CODES, _DAY, _TWO_YEARS, _MOST_PERIODS = 5, 86_400.0, 730, 1000
+_FEW_CODES, _TWO_YEARS, _MOST_PERIODS = 5, 730, 1000
 _NO_DATES = tuple(map(pd.Timestamp, ("1900-01-01", "1970-01-01", "2099-12-31")))
 _FAR = pd.Timedelta(days=3653)
 _PERIODS = ((100, 53, 1800, 2200), (10, 4, 1800, 2200), (1000, 366, 10, 100))
+_MOST_DECIMALS = 14
 _FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
 
@@ -154,6 +159,10 @@ class Dates(Kind):
         As of ``strftime``: ``%d.%m.%Y``, ``%-m/%-d/%Y`` without leading zeros, ``%Y%m%d``, ``%Y%m``
         (whole numbers), ``%Y-%m-%dT%H:%M:%SZ``. ``%z`` reads any offset, and is released as +00:00.
         "date" and "datetime" are those of data frames and databases, with ends in ISO 8601.
+    step : str, optional
+        Which dates can occur, counted from `lower`: "month", "week", "day", "hour", "15 minutes",
+        "second"; of months and years the day of `lower`, or the last one of a shorter month. Others
+        count as the nearest before. Without it, all that the format, or an end, can tell apart.
     zone : str, optional
         Of "datetime": the time zone of the released column, such as ``Europe/Berlin``.
     codes : tuple of str, default ()
@@ -163,6 +172,7 @@ class Dates(Kind):
     lower: str = ""
     upper: str = ""
     format: str = "%Y-%m-%d"
+    step: str | None = None
     zone: str | None = None
     codes: tuple[str, ...] = ()
     levels: None = field(default=None, init=False)
@@ -171,22 +181,25 @@ class Dates(Kind):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        texts = (self.lower, self.upper, self.format, *self.codes)
+        texts = (self.lower, self.upper, self.format, self.step or "", *self.codes)
         if not all(isinstance(text, str) for text in texts):
-            raise InvalidInput("lower, upper, format and codes of dates must be texts")
+            raise InvalidInput("lower, upper, format, step and codes of dates must be texts")
         if self.format not in _TYPED and "%" not in self.format:
             raise InvalidInput(f"format must be of strftime, 'date' or 'datetime': {self.format!r}")
-        unknown = {*re.findall(r"%-?.?", self.format)} - FIELDS
+        unknown = {*re.findall(r"%[-^~3]?.?", self.format)} - FIELDS
         if unknown:
             known = ", ".join(sorted(FIELDS))
             raise InvalidInput(f"format must be of {known}: {min(unknown)} is none of these")
+        if self.step is not None:
+            check_choice(self.step, "step", [*STEPS])
         for name in ("lower", "upper"):
             if pd.isna(self._end(name)):
                 raise InvalidInput(
                     f"{name} must be a date written as {self.format}: found {getattr(self, name)!r}"
                 )
-        if not self._end("lower") < self._end("upper"):
-            raise InvalidInput(f"upper must be after lower: {self.upper!r}, {self.lower!r}")
+        if self.last < 1:
+            least = f"a {self.step} or more " * bool(self.step)
+            raise InvalidInput(f"upper must be {least}after lower: {self.upper!r}, {self.lower!r}")
 
     def _end(self, name: str) -> Any:
         text = getattr(self, name)
@@ -195,17 +208,14 @@ class Dates(Kind):
         return read_dates(pd.Series([text], dtype=object), self.format)[0]
 
     @property
-    def step(self) -> float:
-        """Seconds of a step: a day, or what the format, or an end, has."""
-        if self.format == TIME:
-            return 1.0 if ":" in self.lower + self.upper else _DAY
-        return step_of(self.format)
+    def _step(self) -> Any:
+        timed = self.format == TIME and ":" in self.lower + self.upper
+        return STEPS[self.step] if self.step else step_of("%S" if timed else self.format)
 
     @property
     def last(self) -> int:
         """Steps from the first date to the last one."""
-        range_ = self._end("upper") - self._end("lower")
-        return int(range_ // pd.Timedelta(microseconds=round(self.step * 1e6)))
+        return int(steps_since(self._end("lower"), [self._end("upper")], self._step)[0])
 
     @property
     def dtype(self) -> Any:
@@ -224,9 +234,7 @@ class Dates(Kind):
     def numbers(self, column: pd.Series) -> FloatArray:
         """Steps since `lower` within the ends, shape (n,), codes as their `points`, else NaN."""
         times = read_dates(column, None if self.format in _TYPED else self.format)
-        since = (times - self._end("lower")).to_numpy("m8[us]")
-        whole = since.astype(np.int64) // round(self.step * 1e6)
-        steps = np.where(np.isnat(since), np.nan, np.clip(whole, 0, self.last))
+        steps = np.clip(steps_since(self._end("lower"), times, self._step), 0, self.last)
         texts = column.astype(object).map(text_of, na_action="ignore") if self.codes else column
         for code, point in zip(self.codes, self.points, strict=True):
             typed = self.format in _TYPED
@@ -236,8 +244,8 @@ class Dates(Kind):
     def values(self, numbers: FloatArray, like: pd.Series) -> pd.Series:
         """Inverse of `numbers`, for the index and name of `like`; NaN is missing."""
         known = numbers >= 0
-        micro = np.rint(np.where(known, numbers, 0) * self.step * 1e6).astype("m8[us]")
-        times = column_like(np.datetime64(self._end("lower"), "us") + micro, like)
+        steps = np.where(known, numbers, 0.0)
+        times = column_like(after_steps(self._end("lower"), steps, self._step), like)
         values: pd.Series
         if self.format in _TYPED:
             times = times.where(known)
@@ -367,10 +375,10 @@ def _kind_of_numbers(held: pd.Series, missing: bool) -> Kind:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(np.subtract(*np.quantile(values, [0.9, 0.1]))) / 2.5
         spread = spread if spread > 0 else float(values.std())
-    if not 0 < spread < np.inf:
+    if not 10.0**-_MOST_DECIMALS <= spread < np.inf:
         raise InvalidInput(
             f"column {str(held.name)!r} must hold numbers that differ as floats and have a spread "
-            f"that a float holds: found {spread:g}; divide it by a power of ten, or drop it"
+            f"that a float holds: found {spread:g}; give it another unit, or drop it"
         )
     # to one significant digit
     digits = -math.floor(math.log10(spread))
@@ -378,10 +386,11 @@ def _kind_of_numbers(held: pd.Series, missing: bool) -> Kind:
     center = unit * (round(2 * float(np.median(values / unit))) / 2)
     given: dict[str, Any] = {"typical": center, "spread": unit, "missing": missing}
     if whole and values.min() >= 0 and values.max() <= _SMALL:
-        return Counts(lower=0, **given)
+        return Counts(lower=int(levels[0]) if each_occurs(held) else 0, **given)
     decimals = decimals_of(values)
     largest = math.ceil(math.log10(np.abs(values).max()))  # of which a float holds 15 digits
-    given["decimals"] = max(0, min(8, 15 - largest)) if decimals is None else decimals
+    most = min(max(8, 4 - largest), 15 - largest, _MOST_DECIMALS)
+    given["decimals"] = max(0, most) if decimals is None else decimals
     if (values == 0).mean() >= _POINT:
         return SemiContinuous(lower=0 if values.min() >= 0 else None, **given)
     return Amounts(**given) if values.min() > 0 else Real(**given)
@@ -420,12 +429,16 @@ def dates_in(column: pd.Series) -> dict[str, Any] | None:
         if len(others) and (others - day).abs().min() > _FAR:
             known &= times != day
     codes = tuple(sorted(texts[~known]))
-    if len(codes) > _FEW_CODES or known.sum() < 2:
+    weeks = "%V" in form  # their year is that of their Thursday; many years have no week 53
+    if len(codes) > (MOST_DATES if weeks else _FEW_CODES) or known.sum() < 2:
         return None
     days = form == DATE or bool((times == times.dt.normalize()).all())
     written = form if not typed else "%Y-%m-%d" if days else "%Y-%m-%d %H:%M:%S"
-    lower, upper = write_dates(pd.Series([*outward(times[known], form)]), written)
-    settings = {"lower": lower, "upper": upper, "format": form, "codes": codes}
+    at = times[known] + (ahead := pd.Timedelta(days=3 if weeks else 0))
+    first, last = outward(at, form)
+    first, step = grid_of(at, first, written)
+    lower, upper = write_dates(pd.Series([first - ahead, last - ahead]), written)
+    settings = {"lower": lower, "upper": upper, "format": form, "step": step, "codes": codes}
     zone = str(column.dtype.tz) if isinstance(column.dtype, pd.DatetimeTZDtype) else None
     return {**settings, "zone": zone, "missing": bool(column.isna().any())}
 
@@ -434,9 +447,9 @@ def outward(times: pd.Series, form: str) -> tuple[pd.Timestamp, pd.Timestamp]:
     """Ends of the years, of less than two years the months, that hold all times; of times of a day
     the whole day."""
     low, high = times.min(), times.max()
-    if form not in _TYPED and "%y" not in form.lower():
+    if form not in _TYPED and not re.search("%[yg]", form, re.IGNORECASE):
         period = "D"
     else:
         period = "Y" if (high - low).days > _TWO_YEARS else "M"
-    last = high.to_period(period).end_time.floor("s" if "%f" not in form else "us")
+    last = high.to_period(period).end_time.floor("us" if "f" in form else "s")
     return low.to_period(period).start_time, last

@@ -123,6 +123,7 @@ def draw_within(
     return values
 
 
+_MOST_EACH, _RECORDS_OF_EACH = 60, 10
 _MOST_READ = 8
 _MOST_GIVEN = 15
 
@@ -154,6 +155,15 @@ def snapped(values: FloatArray, step: float) -> FloatArray:
     """`values`, of which those that are multiples of `step` but for rounding are exactly so."""
     steps = in_steps(values, step)
     return np.where(steps == np.rint(steps), of_steps(steps, step), values)
+
+
+def each_occurs(values: pd.Series) -> bool:
+    """Whether numbers are few and whole, and many records have each from end to end, ten or a
+    quarter of the mean, as of months or minutes: their ends seem to be what can occur."""
+    levels, records = np.unique(values, return_counts=True)
+    several = 1 < levels.size <= _MOST_EACH and records.mean() >= _RECORDS_OF_EACH / 2
+    several = several and records.min() >= min(_RECORDS_OF_EACH, records.mean() / 4)
+    return bool(several and levels[0] % 1 == 0 and (np.diff(levels) == 1).all())
 
 
 def on_grid(

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,35 +29,6 @@ _WHOLE = ("integer", "int", "long", "short", "nonNegativeInteger", "positiveInte
 _NUMBERS = (*_WHOLE, "number", "decimal", "double", "float")
 _DATES = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%SZ"}
 _CHOICES = re.compile(r"[\w -]+(\|[\w -]+)+")
-_NUMBER, _END = ["number", "null"], ["number", "string", "null"]
-_SETTINGS: Mapping[str, tuple[str | list[str], str]] = {
-    "levels": ("array", "All values that can occur."),
-    "lower": (_END, "Smallest number that can occur, but for codes; of dates the first one, as the "
-              "column writes it, at which those before it count."),
-    "upper": (_END, "Largest number that can occur, but for codes; of dates the last one, as the "
-              "column writes it, at which those after it count."),
-    "typical": (_NUMBER, "A typical value: cells are narrow about it."),
-    "spread": (_NUMBER, "A typical difference between two values."),
-    "codes": ("array", "Entries that are no amounts, such as -9 for refused, and no dates, such as "
-              "9999-12-31."),
-    "format": ("string", "How dates are written, as of strftime: %Y-%m-%d, %d.%m.%Y, %Y%m%d; date "
-               "and datetime in data frames and databases."),
-    "zone": (["string", "null"], "Time zone of a datetime column, such as Europe/Berlin."),
-    "decimals": ("integer", "Of released numbers, 0 to 15: 2 for cents, 0 for whole ones."),
-    "missing": ("boolean", "Whether values can be missing."),
-    "note": ("string", "For people; nothing reads it."),
-    CONFIRMED: ("boolean", "The owner's word that this is public."),
-    "records": ("object", "CONFIDENTIAL. Records of each level and code, and of each end those "
-                "that a range shorter by one step of rounding would leave out."),
-    "fewer_than_10": ("array", "CONFIDENTIAL. Levels, codes and ends of fewer than 10 records, "
-                      "which tell of persons unless they are public."),
-}  # fmt: skip
-"""Type and meaning of each setting of a kind, and of what is `FOR_PEOPLE`."""
-_KINDS = {
-    "Nominal": "Levels in no order.", "Ordered": "Levels in order.", "Counts": "Whole numbers.",
-    "Amounts": "Above 0.", "SemiContinuous": "Many are 0.", "Real": "Any numbers.",
-    "Dates": "Days or times.",
-}  # fmt: skip
 
 
 def read_types(path: str | Path) -> dict[str, Any]:
@@ -212,40 +184,30 @@ def _kind(field: Mapping[str, Any], absent: Any) -> dict[str, Any] | None:
             "decimals": 0 if base in _WHOLE else field.get("decimals")}  # fmt: skip
 
 
+@cache
+def _words() -> dict[str, Any]:
+    """What kinds and their settings mean, and what a schema says of files of types."""
+    words: dict[str, Any] = json.loads(Path(__file__).with_name("types.json").read_text("utf-8"))
+    return words
+
+
 def legend(kinds: Iterable[Kind]) -> dict[str, str]:
     """What these kinds, and the fields that they have in a file of types, mean."""
-    of = {kind.name: kind for kind in kinds}
+    of, words = {kind.name: kind for kind in kinds}, _words()
     fields = {field for kind in of.values() for field in (*kind.settings(), *FOR_PEOPLE)}
-    meanings = {field: said for field, (_, said) in _SETTINGS.items() if field in fields}
-    return {**{name: said for name, said in _KINDS.items() if name in of}, **meanings}
+    said = {field: one["description"] for field, one in words["settings"].items()}
+    meanings = {**words["kinds"], **said}
+    return {name: text for name, text in meanings.items() if name in of or name in fields}
 
 
 def schema_of_types() -> dict[str, Any]:
     """JSON Schema of a file of types, by which editors complete and check it."""
-    kinds, meant = [], " ".join(f"{name}: {said}" for name, said in _KINDS.items())
+    kinds, words = [], _words()
     for name, kind in KINDS.items():
-        words = {word: _SETTINGS[word] for word in (*kind.settings(), *FOR_PEOPLE)}
-        said = {word: {"type": of, "description": text} for word, (of, text) in words.items()}
-        required = ["kind", *({"levels"} & words.keys())]
+        said = {word: words["settings"][word] for word in (*kind.settings(), *FOR_PEOPLE)}
+        required = ["kind", *({"levels"} & said.keys())]
         kinds.append({"properties": {"kind": {"const": name}, **said}, "required": required,
                       "additionalProperties": False})  # fmt: skip
-    return {
-        SCHEMA: "https://json-schema.org/draft/2020-12/schema",
-        "title": "Types of the columns of a table, for pyhybrid",
-        "properties": {
-            SCHEMA: {"type": ["string", "object"]},
-            CONFIRMED: {"type": ["boolean", "object"], "description": _SETTINGS[CONFIRMED][1]},
-            AFTER: {
-                "type": ["array", "object"],
-                "items": {"type": "string"},
-                "description": "Relations of the released rows, at no cost: total = a + b; start "
-                '<= end; births if sex == "m" (empty there); births exactly if sex == "m" (and '
-                "nowhere else). Declare what must hold, whatever the data say.",
-            },
-        },
-        "additionalProperties": {
-            "type": "object",
-            "properties": {"kind": {"enum": [*KINDS], "description": meant}},
-            "oneOf": kinds,
-        },
-    }
+    meant = " ".join(f"{name}: {text}" for name, text in words["kinds"].items())
+    of_column = {"properties": {"kind": {"enum": [*KINDS], "description": meant}}, "oneOf": kinds}
+    return {**words["schema"], "additionalProperties": {"type": "object", **of_column}}

@@ -1,0 +1,7 @@
+n_draws <- nrow(stan_estimate_unweighted$log_lik)
+log_ratio <- abs(stan_estimate_unweighted$log_lik)
+log_ratio_data <- colMaxs(logthresh_ratio)
+risks <- (log_ratio_data - min(log_ratio_data)) / diff(range(log_ratio_data))
+weights <- pmin(pmax(c * (1 - risks) + g, 0), 1)
+log_ratio <- abs(stan_estimate_weighted$log_lik)
+L <- quantile(rowMaxs(log_ratio), thresh)
