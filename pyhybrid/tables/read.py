@@ -103,6 +103,7 @@ def read_file(
     separator: str | None = None,
     encoding: str = "utf-8",
     sheet: str | None = None,
+    declared: Mapping[str, Form] | None = None,
 ) -> SourceTable:
     """Read a table with a header line. In number columns empty cells, NA and NaN are missing; in
     text columns empty cells and NA. An empty line is the empty cell of a record where there is one
@@ -128,6 +129,9 @@ def read_file(
         Of a CSV file.
     sheet : str, optional
         Of an Excel file; the first one if omitted.
+    declared : mapping of str to Form, optional
+        Of columns with declared types: what is between cells, whether the first line has names, and
+        labels of SPSS and Stata are then read by these alone.
 
     Raises
     ------
@@ -142,7 +146,8 @@ def read_file(
             frame = with_columns(whole, {name: plain_numbers(c) for name, c in whole.items()})
             texts = Texts(cells=texts_of(frame))
         else:
-            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
+            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet,
+                               declared=declared or {})  # fmt: skip
             frame = texts.cells
     except InvalidInput:
         raise
@@ -364,7 +369,7 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     try:
         numbers = cells.map(dict(zip(texts, plain.astype(float), strict=True))).astype(np.float64)
     except ValueError:
-        return cells
+        return cells.map(dict(zip(texts, plain, strict=True)))
     whole = bool(((numbers % 1 == 0) & (numbers.abs() < 2**53)).all())
     return numbers.astype(np.int64) if whole else numbers
 
@@ -374,6 +379,8 @@ def text_among_numbers(column: pd.Series) -> str | None:
     rows with text beside many numbers, whatever their share; no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
+    if column.dtype.kind == "m":
+        return "it holds durations: make numbers of them, such as days"
     known = column.dropna()
     known = known[~known.isin(MISSING_NUMBERS)]
     try:

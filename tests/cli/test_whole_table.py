@@ -342,13 +342,16 @@ def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*records are too few")
 def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
-    levels = {"group": ["=1+1", "b"], "change": [-1.5, 2.5]}
-    pd.DataFrame({name: two * 150 for name, two in levels.items()}).to_csv(csv, index=False)
-    types = {name: {"kind": "Nominal", "levels": two} for name, two in levels.items()}
+    levels = {"=group": ["=1+1", "b"], "change": [-1.5, 2.5]}
+    table = pd.DataFrame({name: two * 150 for name, two in levels.items()})
+    table.assign(twice=["x", *["5"] * 299]).to_csv(csv, index=False)  # "x" refuses nothing
+    types: dict[str, Any] = {n: {"kind": "Nominal", "levels": two} for n, two in levels.items()}
+    types["after"] = ["twice = change + change"]
     (csv.parent / "t.json").write_text(json.dumps(types))
     asked = [*ASKED, "--types", "t.json"]
-    assert "group: cells begin with = + - or @" in run(*asked)[2]
+    assert "=group: names or cells begin with = + - or @" in run(*asked)[2]
     run(*asked, "--read", "formulas=escaped", "--overwrite")
     written = pd.read_csv(OUT / "public" / "synthetic_1.csv")
-    assert set(written["group"]) <= {"'=1+1", "b"}
+    assert set(written["'=group"]) <= {"'=1+1", "b"}
+    assert [*ph.Release.load(OUT).synthetic[0]] == ["=group", "change", "twice"]
     assert set(written["change"]) <= {-1.5, 2.5}
