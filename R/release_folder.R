@@ -348,7 +348,8 @@ from_release <- function(path) {
   schema <- read_json(file.path(public, "schema.json"))
   if (!identical(schema$file_format, "csv")) {
     invalid_input("the release must be of CSV files: found ", show_value(schema$file_format),
-                  "; save it with file_format=\"csv\"")
+                  "; pyhybrid synthesize writes CSV where it reads CSV: give it such a file, or save ",
+                  "the release with file_format=\"csv\"; arrow::read_parquet() reads the tables of public/")
   }
   files <- file.path(public, paste0("synthetic_", seq_len(charge$n_synthetic), ".csv"))
   if (!all(file.exists(files))) invalid_input("path must hold ", length(files), " tables: some are not there")

@@ -11,9 +11,9 @@ import pyhybrid as ph
 ROOT = Path(ph.__file__).parent
 MOST_LINES = {
     "core": 740, "rbridge": 510, "running": 400, "privacy": 2650, "arrays": 50, "measures": 2450,
-    "primitives": 850, "engines": 1600, "models": 6250, "sources": 1000, "fitting": 1350,
-    "releases": 1650, "mechanisms": 5700, "tables": 2250, "masking": 2300, "studies": 3450,
-    "reports": 2100, "validation": 1000, "cli": 2050,
+    "primitives": 850, "engines": 1560, "models": 6250, "sources": 1000, "fitting": 1350,
+    "releases": 1650, "mechanisms": 5700, "tables": 2340, "masking": 2255, "studies": 3450,
+    "reports": 2095, "validation": 1000, "cli": 2050,
 }  # fmt: skip
 """Lines of each room, from the ground up. A cap is lowered as its room shrinks, never raised
 without another that falls by as much."""

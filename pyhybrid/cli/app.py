@@ -85,12 +85,9 @@ def _with_help(function: Any, texts: dict[str, str]) -> Any:
 
 
 app = typer.Typer(
-    cls=_Commands,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    cls=_Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
     help="Synthetic microdata from Bayesian models with a formal privacy guarantee.",
-)
+)  # fmt: skip
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -31,7 +31,8 @@ def source_of(data: Path) -> str | None:
 def release_source(request: Any, name: str) -> None:
     """Release the table in parts, by clipped scores of a formula or by noisy marginals."""
     request.refuse(_LOCAL_ONLY, "a table that stays where it is is released strictly, in parts")
-    source = open_source(name)
+    types = {} if request.types is None else read_types(request.types)
+    source = open_source(name, [*types, *(outcome for _, outcome, *_ in request.steps())])
     n, decided = source.count(), request.decided(source.columns)
     delta = request.delta_for(n)
     settings: dict[str, Any] = named("".join(request.mechanism[:1])).settings
@@ -51,7 +52,6 @@ def release_source(request: Any, name: str) -> None:
                 '"after" must be left out of the types of a table that stays where it is: derive '
                 "columns of its parts when they are read"
             )
-        types = read_types(request.types)
         stated, kinds = types_stated(types, False), kinds_of(types)
         kinds = {column: kind for column, kind in kinds.items() if column in source.columns}
         mechanism = table_mechanism(kinds, {}, epsilon=request.epsilon, delta=delta, **settings)

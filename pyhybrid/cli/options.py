@@ -18,6 +18,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import SamplerSettings
 from pyhybrid.mechanisms import MECHANISMS, MODEL_FREE, Censored, ClippedScores, NoisyMarginals
 from pyhybrid.models import MODELS, Model, StanModel
+from pyhybrid.models.columns.form import Form
 from pyhybrid.models.default_model import chosen_model
 from pyhybrid.models.formula.terms import sides_of
 from pyhybrid.tables.read import SourceTable, read_file, text_among_numbers
@@ -29,8 +30,9 @@ MECHANISM_NAMES = (*OVER_A_MODEL, *MODEL_FREE)
 
 
 def read_table(
-    path: Path, unsaid: Collection[str] = (), read: Sequence[str] | None = None
-) -> SourceTable:
+    path: Path, unsaid: Collection[str] = (), read: Sequence[str] | None = None,
+    declared: Mapping[str, Form] | None = None,
+) -> SourceTable:  # fmt: skip
     """The table of a file, written as `read` says, with a note on what was taken for it and on each
     column of numbers that has text among them, but for the columns `unsaid`."""
     given: dict[str, Any] = {}
@@ -43,7 +45,7 @@ def read_table(
         else:
             given[name] = {"tab": "\t", "\\t": "\t"}.get(value, value)
     formulas = check_choice(given.pop("formulas", "kept"), "formulas", ("kept", "escaped"))
-    source = replace(read_file(path, **given), excel_safe=formulas == "escaped")
+    source = replace(read_file(path, **given, declared=declared), excel_safe=formulas == "escaped")
     columns = {name: why for name, why in source.remarks.items() if name not in unsaid}
     for line in (*source.of_file, *(f"column {name!r}: {why}" for name, why in columns.items())):
         note(f"{source.name}: {line}")

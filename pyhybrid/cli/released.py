@@ -39,21 +39,18 @@ def save_and_show(
     release = source.restore(release, release.decisions.ids).with_decisions(decisions)
     looked_at = source.file_format == "csv" and not source.excel_safe
     columns = release.synthetic[0].items() if looked_at else ()
-    formulas = [str(name) for name, column in columns if formulas_in(column).any()]
+    formulas = [str(n) for n, column in columns if formulas_in(pd.Series([n, *column])).any()]
     if formulas:
         note(
-            f"{', '.join(formulas)}: cells begin with = + - or @, which a spreadsheet takes for "
-            "formulas: --read formulas=escaped writes them as text"
+            f"{', '.join(formulas)}: names or cells begin with = + - or @, which a spreadsheet "
+            "takes for formulas: --read formulas=escaped writes them as text"
         )
     with progress_bars() as progress:
         progress("files and the report", 0, 0)
         release.save(
-            out,
-            file_format=source.file_format,
-            overwrite=request.overwrite,
-            ledger=ledger,
+            out, file_format=source.file_format, overwrite=request.overwrite, ledger=ledger,
             excel_safe=source.excel_safe,
-        )
+        )  # fmt: skip
     try:
         data = source.frame if release.origin is None else release.origin.data
         show_release(data, release, out)

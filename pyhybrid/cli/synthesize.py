@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,12 +30,14 @@ from pyhybrid.fitting.disclosive_columns import exposed_columns, repeated_identi
 from pyhybrid.mechanisms import MODEL_FREE, Calibration, Censored, ClippedScores
 from pyhybrid.mechanisms.mechanism import Mechanism, check_unit_of_noise
 from pyhybrid.mechanisms.sequential import SequentialSynthesis
+from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.types_files import read_after, read_types
 from pyhybrid.models.default_model import suggest_model
 from pyhybrid.models.formula.terms import parse_formula, sides_of
 from pyhybrid.privacy.conversions import STRICT, epsilon_of_mu, mu_of_epsilon
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.ledger import Ledger
+from pyhybrid.tables.after import derived_of
 from pyhybrid.tables.describe import no_records, seen_kind, to_mend, undecided, write_draft
 from pyhybrid.tables.formats import format_of
 from pyhybrid.tables.read import SourceTable
@@ -114,12 +116,18 @@ class Request(SimpleNamespace):
             columns.append(texts if len(texts) == n else [texts[0] if texts else None] * n)
         return [*zip(*columns, strict=True)]
 
+    def forms(self) -> dict[str, Form]:
+        """Of each outcome whose model is declared."""
+        models = {name: named(model).settings for _, name, model, _ in self.steps() if model}
+        return {name: Form(levels=opt.converted(given.get("levels"), tuple, "levels"))
+                for name, given in models.items()}  # fmt: skip
+
     def decided(self, columns: Iterable[Any]) -> Decisions:
         """Decisions on columns, by their names."""
         given = (self.drop, self.keep, self.id)
         return Decisions.of(*(names_of(names, columns) for names in given))
 
-    def read_reference(self) -> SourceTable | None:
+    def read_reference(self, declared: Mapping[str, Form] | None = None) -> SourceTable | None:
         """The reference, of which it must be said that it holds no released record."""
         if self.reference is None:
             return None
@@ -128,7 +136,7 @@ class Request(SimpleNamespace):
                 "a strict release needs you to confirm, if it is true, that the reference holds "
                 "none of the records to be released: --holds-no-released-record"
             )
-        return read_table(self.reference, read=self.read)
+        return read_table(self.reference, read=self.read, declared=declared)
 
     def delta_for(self, n: int) -> float | None:
         """Delta as given, as the ledger that is charged has it, or the default for n records: 1e-6,
@@ -173,22 +181,22 @@ def _release_table(request: Request) -> None:
         raise InvalidInput(
             f"noisy_marginals of a whole table takes select and relation: found {min(unknown)}"
         )
-    like = request.read_reference()
     types = {} if request.types is None else read_types(request.types)
     after = [] if request.types is None else read_after(request.types)
-    source = read_table(request.data, unsaid=types, read=request.read)
-    delta = request.delta_for(len(source.frame))
-    relation = settings.get("relation", "remove")
-    ledger = open_ledger(request.ledger, relation, delta, request.epsilon)
     cells, frame = kinds_of(types), None
+    like = request.read_reference(cells)
     if like is not None:  # a column without a kind is refused where it is asked for
         seen = {
             str(k): seen_kind(column, like.codes.get(str(k))) for k, column in like.frame.items()
         }
         cells = {**{name: kind for name, kind in seen.items() if kind is not None}, **cells}
         frame = like.read_as(cells).frame
+    source = read_table(request.data, unsaid=types, read=request.read, declared=cells)
+    delta = request.delta_for(len(source.frame))
+    relation = settings.get("relation", "remove")
+    ledger = open_ledger(request.ledger, relation, delta, request.epsilon)
     source = source.read_as(cells)
-    decided = _decided_of_table(request, source, frame, types)
+    decided = _decided_of_table(request, source, frame, {*types, *derived_of(after)})
     with progress_bars() as progress:
         progress("noisy counts and their model", 0, 0)
         release = synthesize_table(
@@ -270,7 +278,7 @@ def _release_by_scores(request: Request) -> None:
     )
     outcomes = [outcome for _, outcome, *_ in request.steps()]
     reference = request.read_reference()
-    source = read_table(request.data, unsaid=outcomes, read=request.read)
+    source = read_table(request.data, outcomes, request.read, request.forms())
     df, like = source.frame, None if reference is None else reference.frame
     for name in outcomes:
         if list(df.columns).count(name) != 1:
@@ -390,7 +398,7 @@ def _release_by_mechanism(request: Request) -> None:
         "can hold by --model, e.g. --model ordinal:levels=low+middle+high",
     )
     request.refuse(["epsilon"], "a mechanism has an epsilon of its own, e.g. censored:epsilon=1")
-    source = read_table(request.data, read=request.read)
+    source = read_table(request.data, read=request.read, declared=request.forms())
     held = _calibrated(request)
     mechanism: Any = held or _mechanism_of(request, source.frame)
     ledger = open_ledger(request.ledger, mechanism.relation, mechanism.delta_of_charge)

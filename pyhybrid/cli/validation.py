@@ -128,11 +128,9 @@ def _examined(engine: Engine, *, fit: bool) -> tuple[str, str, str, str]:
     bound = Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 1, 2, 3, 1]}))
     try:
         draws = engine.sample(
-            bound.program,
-            bound.stan_data(np.ones(bound.n)),
-            seed=1,
+            bound.program, bound.stan_data(np.ones(bound.n)), seed=1,
             settings=SamplerSettings(chains=2, warmup=200, draws=100),
-        )
+        )  # fmt: skip
     except PyhybridError as error:
         return engine.name, "fails", f"{status.version} is there but fails: {error}", status.remedy
     seconds = f"small fit in {draws.provenance.seconds:.2f} s"

@@ -41,21 +41,23 @@ _NAMED = re.compile(
 )
 _EVEN = 5  # times the mean: rows of a person at most
 _AREAS = 30  # units up to which these are no persons, if they are not named so
-_NUMBERED = r"(_?(id|no|nr|num|number|code|key))?$"
-_PERSON = rf"(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|serial){_NUMBERED}"
-_REPEATED = re.compile(
-    rf"{_PERSON}|(^|[_\W])(p|hh|case|user|subj?|pers)?_?(id|ids|uid|uuid|guid)($|[_\W])|"
-    r"(^|[_\W])(person|patient|subject|respondent|participant|customer|client|household|employee|"
-    rf"pupil|student|identifier)s?{_NUMBERED}",
+_NUMBER, _START = r"_?(id|n[or]|num(ber|mer)?|code|key)", r"(^|[_\W])"
+_OF = r"(p|pa?t|hh|case|user|u?subj?|pers)?_?"
+_WHO = (
+    rf"{_START}(person|patient|subject|respondent|participant|customer|client|household|employee|"
+    r"pupil|student|identifier|member|versichert|kunde)(s|e?n)?"
+)
+_IDENTIFIED = re.compile(
+    rf"{_START}{_OF}(id|serial)({_NUMBER})?$|{_WHO}{_NUMBER}$|(?-i:[a-z\d]I[dD]$)|"
+    rf"(\w[denstwy]|claim|order|emp|resp|rec)id$|{_START}({_OF}(ids?|u?uid|guid)|identifier|mrn|"
+    r"(case|chart)_?no|bsn|cpr|lop_?nr|nir|nss|pnr|ppn)($|[_\W])",  # no amount_paid, lipid, grid
     re.IGNORECASE,
 )
+_REPEATED = re.compile(rf"{_IDENTIFIED.pattern}|{_WHO}$", re.IGNORECASE)
 _TIME = re.compile(
     r"year|month|quarter|week|day|date|time|wave|round|period|visit|trial|^(t|yr|mon|qtr)$", re.I
 )
 _LOOKED_AT = 40  # columns, each with so many others
-_IDENTIFIED = re.compile(
-    rf"{_PERSON}|(^|[_\W])(id|ids|uid|uuid|guid|identifier|case_?no)($|[_\W])|id$", re.IGNORECASE
-)
 
 
 def exposed_columns(table: pd.DataFrame, synthesized: Collection[str]) -> dict[str, str]:
@@ -130,7 +132,8 @@ def repeated_identifiers(table: pd.DataFrame) -> list[str]:
         times[name] = code, rows
         if rows.size < _FEWEST or most * rows.size > _EVEN * n:
             continue
-        if names_persons(name):
+        amounts = pd.api.types.is_float_dtype(known) and bool((known != np.floor(known)).any())
+        if names_persons(name) and not amounts:
             found.append(name)
             persons.append(code)
         elif rows.size > _AREAS and not (

@@ -186,10 +186,14 @@ def escaped(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_tables(
-    folder: Path, tables: Sequence[pd.DataFrame], file_format: str, synthesized: Collection[str]
-) -> None:
-    """Synthetic tables with the schema they share."""
+    folder: Path, tables: Sequence[pd.DataFrame], file_format: str, synthesized: Collection[str],
+    *, excel_safe: bool = False,
+) -> None:  # fmt: skip
+    """Synthetic tables with the schema they share; names that are formulas with an apostrophe."""
     for place, table in enumerate(tables, start=1):
+        if excel_safe and file_format == "csv":
+            names = escaped(table.columns.to_frame(index=False)).iloc[:, 0]
+            table = table.set_axis(names.tolist(), axis=1)
         write_table(table, folder / f"synthetic_{place}.{file_format}")
     write_json(folder / "schema.json", table_schema(tables[0], file_format, synthesized))
 

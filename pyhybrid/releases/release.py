@@ -222,7 +222,7 @@ class Release(ReleaseRecord):
                 tables = with_drawn_levels(tables, names)
             bare = [published(table, names) for table in tables]
             (aside / "public").mkdir(mode=0o755)
-            write_tables(aside / "public", bare, file_format, names)
+            write_tables(aside / "public", bare, file_format, names, excel_safe=excel_safe)
             write_beside(
                 aside, decided, statement=statement, notes=notes, attachments=pages,
                 parts=decided.parts,

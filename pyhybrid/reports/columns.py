@@ -14,6 +14,7 @@ from pyhybrid.core.errors import InvalidInput
 from pyhybrid.fitting.disclosive_columns import repeated_identifiers
 from pyhybrid.measures.reconcile import reconcile_tables
 from pyhybrid.measures.utility import table_utility
+from pyhybrid.models.columns.support import LARGEST
 from pyhybrid.models.formula.values import is_number
 from pyhybrid.releases.release import Release
 from pyhybrid.reports import drawing, figures
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _MOST_PAIRED, _LEAST_PAIRED, _ROWS = 30, 3, 20_000
 _MOST_NAMED = 8  # pairs
 _SMALL_BINS, _SMALL_LEVELS, _LEVELS = 24, 8, 30  # of small pictures; of others
+_APART = 1e4  # floats from one end to the other, for a picture
 _MOST_REPEATED, _NOTEWORTHY = 12, 0.05  # columns, and their intraclass correlation
 
 
@@ -170,14 +172,19 @@ def _distribution(
 
 
 def numeric_values(column: pd.Series) -> FloatArray:
-    """Finite values of a column of numbers, shape (k,); none if it holds anything else."""
+    """Finite values of a column of numbers, shape (k,); none if it holds anything else, or large
+    ones that floats hardly tell apart, which are levels."""
     if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
         return np.empty(0)
     numbers = pd.to_numeric(column.astype(object), errors="coerce")
     if numbers.notna().sum() < column.notna().sum():
         return np.empty(0)
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return np.asarray(values[np.isfinite(values)])
+    values = np.asarray(values[np.isfinite(values)])
+    largest = np.abs(values).max(initial=0)
+    if largest >= LARGEST and np.ptp(values) < _APART * np.spacing(largest):
+        return np.empty(0)
+    return values
 
 
 def small_figure(data: pd.Series, sets: Sequence[pd.Series]) -> Figure:

@@ -12,6 +12,7 @@ coincide are one point of larger area. All figures are confidential.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,9 @@ def figure_png(figure: Figure, *, dpi: int = 144) -> bytes:
     words = dict.fromkeys(word for of_panel in labels for word in of_panel if word)
     said = {"Software": None, "Description": "; ".join(words) or None}
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, metadata=said)
+    with warnings.catch_warnings():  # of glyphs that no font has, and of names longer than a panel
+        warnings.filterwarnings("ignore", "Glyph |constrained_layout", UserWarning)
+        figure.savefig(buffer, format="png", dpi=dpi, metadata=said)
     return buffer.getvalue()
 
 

@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -79,8 +80,11 @@ def opened(path: Path, encoding: str) -> IO[str]:
     return path.open(encoding=encoding, newline="")
 
 
-def dialect_of(path: Path, encoding: str, separator: str | None = None) -> Dialect:
-    """The dialect that the lines of a file agree on, with a `separator` that its owner gives."""
+def dialect_of(
+    path: Path, encoding: str, separator: str | None = None, names: Collection[str] = ()
+) -> Dialect:
+    """The dialect that the lines of a file agree on, with a `separator` that its owner gives; with
+    declared `names` the mark between these in the header, in which no record has a say."""
     with opened(path, encoding) as file:
         start = file.read(_SNIFFED)
     if "\0" in start:
@@ -100,7 +104,11 @@ def dialect_of(path: Path, encoding: str, separator: str | None = None) -> Diale
     lines = lines[:-1] if len(start) >= _SNIFFED - 10 and len(lines) > 2 else lines
     header = lines[0].strip() if lines else ""
     quote = "'" if re.fullmatch(r"'[^']*'(.?'[^']*')*", header) else '"'
-    taken = separator or _separator(path, lines, quote)
+    headers = {mark: next(csv.reader(lines, delimiter=mark, quotechar=quote), [])
+               for mark in _SEPARATORS}  # fmt: skip
+    held = {mark: len({*map(str.strip, cells)} & {*names}) for mark, cells in headers.items()}
+    told_by_names = max(held, key=lambda mark: held[mark]) if any(held.values()) else None
+    taken = separator or told_by_names or _separator(path, lines, quote)
     cells = next(csv.reader(lines, delimiter=taken, quotechar=quote), [])
     blanks = len(cells) > 1 and all(cell.startswith(" ") for cell in cells[1:])
     return Dialect(separator=taken, quote=quote, first_line=bool(told), blanks=blanks)
@@ -134,20 +142,25 @@ def _cells(lines: list[str], mark: str, quote: str) -> int:
     return counts[0] if alike >= max(2, _AGREE * len(counts)) else 1
 
 
-def header_of(path: Path, dialect: Dialect, encoding: str) -> list[str]:
-    """Names of columns, which must not look like a record."""
+def header_of(
+    path: Path, dialect: Dialect, encoding: str, names: Collection[str] = ()
+) -> list[str]:
+    """Names of columns, which must not look like a record if none of the `names` is there."""
     with opened(path, encoding) as file:
         header: list[str] = next((cells for cells in dialect.lines(file) if cells), [])
     options = {**dialect.options, "dtype": str, "keep_default_na": False, "encoding": encoding}
     rows = pd.read_csv(path, index_col=False, nrows=_ROWS_OF_HEADER, **options)
-    check_header(path, header, rows)
+    check_header(path, header, rows, names)
     return header
 
 
-def check_header(path: Path, header: list[str], rows: pd.DataFrame) -> None:
+def check_header(
+    path: Path, header: list[str], rows: pd.DataFrame, names: Collection[str] = ()
+) -> None:
     """Refuse a first line that looks like a record: one of its cells is a date, an amount, an
     e-mail address or a long number as all cells below it, or half of its cells are numbers, but for
-    years, or one of several values of their columns. Then names must be unique; no cell is said."""
+    years, or one of several values of their columns; not where declared `names` are in it, so that
+    no record has a say. Then names must be unique; no cell is said."""
     alike, sure = 0, False
     for place, name in enumerate(text.strip() for text in header):
         held = {str(text).strip() for text in rows.iloc[:_ROWS_OF_HEADER, place]} - {""}
@@ -158,11 +171,11 @@ def check_header(path: Path, header: list[str], rows: pd.DataFrame) -> None:
             exact = sum(_EXACT.fullmatch(text) is not None for text in held)
             sure |= bool(2 * exact > len(held) and all(map(_NUMBER.fullmatch, held)))
         alike += bool(number or (name in held and len(held) > 1))
-    if sure or (alike and 2 * alike >= len(header)):
+    if not {*header} & {*names} and (sure or (alike and 2 * alike >= len(header))):
         raise InvalidInput(
             f"data file {path} must have the names of its columns in its first line: it looks like "
             "a record, with numbers, dates or values of their columns; write a line with names "
-            "above it"
+            "above it; if these are the names, change some, or declare types for them"
         )
     first: dict[str, int] = {}
     for place, name in enumerate(header, start=1):

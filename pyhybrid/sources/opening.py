@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -25,7 +26,7 @@ _HOW = (
 )
 
 
-def open_source(table: Any) -> Source:
+def open_source(table: Any, declared: Collection[str] = ()) -> Source:
     """A table that stays where it is.
 
     Parameters
@@ -35,6 +36,9 @@ def open_source(table: Any) -> Source:
         or ``env:NAME::TABLE``: the environment variable NAME has the connection string, as ibis
         takes it (``postgres://user:password@host/database``), so that no password is in a file, a
         message or a list of processes.
+    declared : collection of str
+        Columns with declared types, by which the header of CSV files is known, whatever records
+        hold.
 
     Raises
     ------
@@ -54,7 +58,7 @@ def open_source(table: Any) -> Source:
         return table
     if isinstance(table, (str, os.PathLike)):
         name = os.fspath(table)
-        return IbisTable(_in_database(name)) if _is_of_database(name) else _of_files(name)
+        return IbisTable(_in_database(name)) if _is_of_database(name) else _of_files(name, declared)
     home = type(table).__module__.split(".")[0]
     if home == "ibis":
         return IbisTable(table)
@@ -106,7 +110,7 @@ def _in_database(name: str) -> Any:
         ) from None
 
 
-def _of_files(name: str) -> Source:
+def _of_files(name: str, declared: Collection[str]) -> Source:
     ibis, path = _ibis(), Path(name)
     pattern = str(path / "**") if path.is_dir() else name
     files = sorted(glob.glob(pattern, recursive=True))
@@ -124,7 +128,7 @@ def _of_files(name: str) -> Source:
         if kind == _PARQUET:
             _check_alike(name, paths)
             return IbisTable(connection.read_parquet(paths, union_by_name=True))
-        dialect = _dialect(name, paths)
+        dialect = _dialect(name, paths, declared)
         table = connection.read_csv(
             paths, all_varchar=True, header=True, delim=dialect.separator, quote=dialect.quote,
             escape=dialect.quote, skip=int(dialect.first_line),
@@ -155,10 +159,10 @@ def _check_alike(name: str, paths: list[str]) -> None:
                 )
 
 
-def _dialect(name: str, paths: list[str]) -> Dialect:
+def _dialect(name: str, paths: list[str], names: Collection[str]) -> Dialect:
     """The one dialect of files with the same names of columns, read as a single file is."""
-    of_files = [dialect_of(Path(path), "utf-8-sig") for path in paths]
-    headers = [header_of(Path(path), own, "utf-8-sig")
+    of_files = [dialect_of(Path(path), "utf-8-sig", names=names) for path in paths]
+    headers = [header_of(Path(path), own, "utf-8-sig", names)
                for path, own in zip(paths, of_files, strict=True)]  # fmt: skip
     for path, own, header in zip(paths, of_files, headers, strict=True):
         if (own, header) != (of_files[0], headers[0]):

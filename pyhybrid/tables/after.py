@@ -79,7 +79,7 @@ class Relation:
         """Rows that break it, shape (n,)."""
         value = self.value(table, kinds)
         if self.role == "derived":
-            column = values_of(table[self.column], kinds.get(str(self.column)))
+            column = computed(table[self.column], value, kinds.get(str(self.column)))
             decimals = form_of(self, kinds).decimals
             off = column != value
             if value.dtype != "boolean":
@@ -172,6 +172,11 @@ def relations(
     return tuple(read)
 
 
+def derived_of(texts: Sequence[str]) -> list[str]:
+    """Columns that declared relations compute: of the records' own only a report tells."""
+    return [str(one.column) for one in map(_read, texts) if one.role == "derived"]
+
+
 def _read(text: str) -> Relation:
     derived, blank = _DERIVED.fullmatch(text), _BLANK.fullmatch(text)
     role, rest, column = "rule", text, None
@@ -210,6 +215,16 @@ def values_of(column: pd.Series, kind: Kind | None) -> pd.Series:
     else:
         values = column.astype(object).map(str, na_action="ignore").astype("string")
     return values
+
+
+def computed(column: pd.Series, like: pd.Series, kind: Kind | None) -> pd.Series:
+    """Cells of a derived column as the value `like` that is computed, each by itself; missing where
+    they are none, so that no record's text is another's doing, or refused."""
+    if isinstance(kind, Dates) and not is_number(column):
+        return values_of(column, kind)
+    numbers: pd.Series = pd.Series(numbers_in(column), index=column.index)
+    logical = like.dtype == "boolean"
+    return numbers.where(numbers.isin([0, 1])).astype("boolean") if logical else numbers
 
 
 def form_of(relation: Relation, kinds: Mapping[str, Kind]) -> Form:

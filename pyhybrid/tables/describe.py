@@ -45,7 +45,7 @@ from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.after import values_of
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
-from pyhybrid.tables.read import text_among_numbers
+from pyhybrid.tables.read import WRITTEN, text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _RARE = 10
@@ -54,6 +54,11 @@ _PART_OF_A_DATE = r"\d{4}([-/.]\d\d?)?|\d\d?[/.]\d{4}"
 _OF_DATES = f"{DRAFTED}; dates as levels: no other day can come out, unless the kind is Dates"
 _UNTOLD = "dates whose format they do not tell: declare it, format= of the kind Dates"
 _TOTAL = re.compile(r"(grand |sub)?(total|sum|source|note|summe|gesamt|insgesamt|quelle)s?\b", re.I)
+_SUBTOTAL = r"(?i)(.*[\W_])?(sub)?(total|summe|gesamt|insgesamt)s?\W*"
+_CODES = re.compile(
+    r"(?i)(^|[_\W])(plz|fips|isco|nace|naics|sic|dept|state|kreis|psu|stratum|zip|(zip|post|postal)?_?"
+    r"code)(_?(id|no|nr|code))?\d*$|^post$"
+)
 _ROWS = 20_000  # that are looked at
 _MOST_NUMBERS, _MOST_LEVELS = 60, 30
 _CHANCE = 10  # records that would break a relation by chance
@@ -71,26 +76,35 @@ def to_decide(df: pd.DataFrame) -> dict[str, str]:
             hashed = pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes()
             if known.setdefault(hashed, str(column)) != str(column):
                 reasons.setdefault(str(column), f"has the values of {known[hashed]}")
-            if str(column) not in reasons and (remark := _of_levels(values)):
+            if str(column) not in reasons and (remark := _odd(values)):
                 reasons[str(column)] = remark
     return reasons
 
 
-def _of_levels(column: pd.Series) -> str | None:
-    """What is odd of texts as levels."""
-    if is_number(column) or dates_kind(column) is not None:
-        return None
+def _odd(column: pd.Series) -> str | None:
+    """What is odd of levels: rare ones, and such as look alike; and of codes that are no levels."""
+    kind = dates_kind(column) or (seen_kind(column) if is_number(column) else None)
+    if kind is not None and not isinstance(kind, Leveled):
+        return _of_codes(column, kind)
     records = column.value_counts()
     rare = records[records < _RARE]
-    if len(records) > _RARE and rare.sum() >= _HALF * records.sum():
+    most = len(records) > _RARE and rare.sum() >= _HALF * records.sum()
+    if most or len(rare) >= _RARE:
         return f"{len(rare):,} of {len(records):,} levels have fewer than 10 records"
     alike = {" ".join(unicodedata.normalize("NFKC", str(level)).split()).casefold()
              for level in records.index}  # fmt: skip
     return "some levels differ by blanks or capitals alone" if len(alike) < len(records) else None
 
 
+def _of_codes(column: pd.Series, kind: Kind) -> str | None:
+    """What is said of whole numbers, no levels, that are codes by their name."""
+    amounts = isinstance(kind, Real) and kind.decimals == 0
+    said = "codes by its name: as an amount it gets others, too, which levels do not"
+    return said if amounts and _CODES.search(str(column.name)) else None
+
+
 def no_records(df: pd.DataFrame) -> str | None:
-    """What the last rows seem to be: notes, with nothing but a first cell, or totals."""
+    """What rows seem to be: notes, with nothing but a first cell, totals, or questions."""
     if len(df) < _CHANCE:
         return None
     first, notes = df.iloc[:, 0], df.iloc[:, 1:].isna().all(axis=1).to_numpy()
@@ -102,8 +116,15 @@ def no_records(df: pd.DataFrame) -> str | None:
     total = _TOTAL.match(str(label)) and first.eq(label).sum() == 1
     seem = ["notes"] if 0 < after == notes.sum() and df.shape[1] > 1 else []
     seem += ["a total"] if total or (sums and all(sums)) else []
-    said = f"the last rows seem to be {' and '.join(seem)}, no records: leave them out of the file"
-    return said if seem else None
+    said = [f"the last rows seem to be {' and '.join(seem)}"] if seem else []
+    texts = (column for _, column in rest.items() if not is_number(column))
+    for records in (column.astype(str).value_counts() for column in texts):
+        if records.index[records < _RARE].str.fullmatch(_SUBTOTAL).any():
+            said.append("some rows seem to be totals of others")
+        if records.index.str.startswith('{"ImportId"').any():
+            said.append("the first rows seem to be questions and labels")
+    rows = ", ".join(dict.fromkeys(said))
+    return f"{rows}, no records: leave them out of the file" if said else None
 
 
 def undecided(df: pd.DataFrame) -> dict[str, str]:
@@ -194,17 +215,24 @@ def write_draft(
     types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
     if AFTER not in columns:
         types[AFTER] = []
+    written = columns.attrs.get(WRITTEN, {})
     for name, column in columns.items():
         kind = seen_kind(column, (codes or {}).get(str(name)))
         if kind is not None:
-            note = _OF_DATES if are_dates(column) else DRAFTED
+            note, code = DRAFTED, _of_codes(column, kind)
+            if isinstance(kind, Leveled):
+                note = _OF_DATES if are_dates(column) else note
+                if digits := written.get(str(name)):
+                    text = f"{{:.{digits}f}}".format  # 401.90
+                    column = column.map(text, na_action="ignore")
+                    kind = replace(kind, levels=tuple(map(text, kind.levels)))
             records = records_of(kind, column)
             if absent := int(column.isna().sum()):
                 records["missing"] = absent
             rare = [value for value, count in records.items() if count < _RARE]
             types[str(name)] = {
                 **kind.as_dict(),
-                "note": note,
+                "note": f"{note}; {code}" if code else note,
                 **of_each,
                 "records": records,
                 **({"fewer_than_10": rare} if rare else {}),
@@ -404,7 +432,7 @@ def _groups(df: pd.DataFrame, levels: _Levels) -> Iterator[str]:
     """Columns that have one value in each group of another one, which has more groups."""
     for by, (codes, values) in levels.items():
         for name, (own, own_values) in levels.items():
-            if name == by or not len(values) > 2 or len(own_values) > len(values):
+            if name == by or len(own_values) > len(values):
                 continue
             if len(own_values) == len(values) and [*levels].index(name) < [*levels].index(by):
                 continue  # the same groups: said once

@@ -137,7 +137,13 @@ def domains_of(
             f"column {', '.join(bare)} must have a range for noisy marginals: give lower= and "
             "upper= in its type, or a reference that has it"
         )
-    return {name: domain_of(name, kind, like.get(name)) for name, kind in kinds.items()}
+    domains = {}
+    for name, kind in kinds.items():
+        try:
+            domains[name] = domain_of(name, kind, like.get(name))
+        except InvalidInput as error:
+            raise InvalidInput(f"domain of {name!r}: {error}") from None
+    return domains
 
 
 def pairs_are_small(kinds: Mapping[str, Kind], pairs: Mapping[str, Collection[str]]) -> bool:

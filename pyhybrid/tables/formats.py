@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import importlib
 import re
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,9 @@ import pandas as pd
 from pyhybrid.core.checks import check_names
 from pyhybrid.core.dates import text_of
 from pyhybrid.core.errors import InvalidInput
+from pyhybrid.models.columns.form import Form
 from pyhybrid.models.columns.support import shortest
+from pyhybrid.models.formula.values import column_like, with_columns
 from pyhybrid.sources.dialects import check_header, dialect_of, opened
 from pyhybrid.sources.source import in_pandas
 
@@ -70,19 +73,21 @@ def format_of(path: str | Path) -> str:
 
 
 def read_texts(
-    path: Path, kind: str, *, separator: str | None, encoding: str, sheet: str | None
-) -> Texts:
-    """The cells of a file that is no Parquet file."""
+    path: Path, kind: str, *, separator: str | None, encoding: str, sheet: str | None,
+    declared: Mapping[str, Form],
+) -> Texts:  # fmt: skip
+    """The cells of a file that is no Parquet file. With `declared` forms of its columns, how they
+    are read is told by these and by the header, not by what records hold."""
     if kind == "excel":
-        return _read_excel(path, sheet)
+        return _read_excel(path, sheet, declared)
     if kind in ("spss", "stata"):
-        return _read_labelled(path, kind)
-    return _read_csv(path, separator, encoding)
+        return _read_labelled(path, kind, declared)
+    return _read_csv(path, separator, encoding, declared)
 
 
-def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
+def _read_csv(path: Path, separator: str | None, encoding: str, names: Mapping[str, Form]) -> Texts:
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-    dialect = dialect_of(path, encoding, separator)
+    dialect = dialect_of(path, encoding, separator, names)
     with opened(path, encoding) as file:
         lines = dialect.lines(file)  # pandas fills and cuts lines in silence
         header: list[str] = next((cells for cells in lines if cells), [])
@@ -96,7 +101,7 @@ def _read_csv(path: Path, separator: str | None, encoding: str) -> Texts:
                                "index_col": False, **dialect.options}  # fmt: skip
     options["skip_blank_lines"] = len(header) > 1  # of one column it is a record's empty cell
     table: pd.DataFrame = pd.read_csv(path, **options)
-    check_header(path, header, table)
+    check_header(path, header, table, names)
     return Texts(cells=table, remarks=() if separator else dialect.remarks)
 
 
@@ -107,6 +112,10 @@ def read_parquet(path: Path) -> pd.DataFrame:
     check_names(parquet.read_schema(path).names, [])
     frame = in_pandas(parquet.ParquetFile(path).read())
     check_names(frame.columns, frame.index.names)
+    # 0.1, not 0.09997559
+    short = {name: column_like(c.to_numpy().astype(str).astype(np.float64), c)
+             for name, c in frame.items() if c.dtype == np.float16}  # fmt: skip
+    frame = with_columns(frame, short)
     labels: bool = all(name is None for name in frame.index.names)
     table: pd.DataFrame = frame.reset_index(drop=labels)
     return table
@@ -120,7 +129,7 @@ def reason_of(error: Exception, path: Path) -> str:
         if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start:
             return "it is UTF-16, not UTF-8: encoding='utf-16' reads it"
         at = f" at byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
-        return f"it is not UTF-8{at}: encoding='cp1252' reads files of older Windows programs"
+        return f"it is not UTF-8{at}: encoding='cp1252' reads files of older Windows, or 'cp1250'"
     if isinstance(error, LookupError) and "encoding" in str(error):
         return "encoding must be one that Python knows, such as 'cp1252' or 'utf-16'"
     if isinstance(error, pd.errors.EmptyDataError):
@@ -136,7 +145,7 @@ def reason_of(error: Exception, path: Path) -> str:
     return "it is damaged, or no table of its type"
 
 
-def _read_excel(path: Path, sheet: str | None) -> Texts:
+def _read_excel(path: Path, sheet: str | None, names: Mapping[str, Form]) -> Texts:
     with pd.ExcelFile(path) as book:
         sheets = [str(name) for name in book.sheet_names]
         if sheet is not None and sheet not in sheets:
@@ -151,10 +160,15 @@ def _read_excel(path: Path, sheet: str | None) -> Texts:
             cells.at[row, place] = cells.at[row, place].zfill(width)
     named = [name or f"Unnamed: {place}" for place, name in enumerate(header)]  # as of a CSV file
     cells = cells.set_axis(named, axis=1).reset_index(drop=True)
-    check_header(path, header, cells)
+    check_header(path, header, cells, names)
     several = sheet is None and len(sheets) > 1
-    remarks = (f"its first sheet of {len(sheets)} is read, {sheets[0]!r}",) if several else ()
-    return Texts(cells=cells, remarks=remarks)
+    remarks = [f"its first sheet of {len(sheets)} is read, {sheets[0]!r}"] if several else []
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            parts = [packed.read(part) for part in packed.namelist() if "worksheets/" in part]
+        if any(re.search(rb"</f>(<v ?/>|<v></v>)?</c>", part) for part in parts):
+            remarks.append("formulas without stored values are empty: save it in a spreadsheet")
+    return Texts(cells=cells, remarks=tuple(remarks))
 
 
 def _zeros_shown(sheet: Any) -> dict[tuple[int, int], int]:
@@ -167,9 +181,10 @@ def _zeros_shown(sheet: Any) -> dict[tuple[int, int], int]:
     }
 
 
-def _read_labelled(path: Path, kind: str) -> Texts:
-    """SPSS and Stata: labels where all values have one; codes where a file declares some values
-    missing. Stata's ``.a`` to ``.z`` are missing."""
+def _read_labelled(path: Path, kind: str, declared: Mapping[str, Form]) -> Texts:
+    """SPSS and Stata: labels that are declared levels, each cell by itself; of a column without a
+    form all, if all its values have one, else codes where labels, or declarations of missing
+    values, are beside numbers. Stata's ``.a`` to ``.z`` are missing."""
     import pyreadstat
 
     read = pyreadstat.read_sav if kind == "spss" else pyreadstat.read_dta
@@ -182,19 +197,23 @@ def _read_labelled(path: Path, kind: str) -> Texts:
         labels = about.variable_value_labels.get(name, {})
         known = column.dropna()
         unique = len({*labels.values()}) == len(labels)  # else two values would be one level
-        if labels and unique and known.isin([*labels]).all():
-            cells[name] = column.map(labels).map(_text_of)
-            continue
-        letters = known[known.map(lambda value: isinstance(value, str))]
+        every = unique and known.isin([*labels]).all()
+        levels = declared[name].levels or () if name in declared else ()
+        shown = {v: label for v, label in labels.items() if label in levels or (
+            every and name not in declared)}  # fmt: skip
         numeric = about.readstat_variable_types.get(name) != "string"
-        kept = column.where(~column.isin(letters.unique())) if numeric else column
+        values = [*known.unique()]
+        absent = [v for v in values if numeric and isinstance(v, str) and v not in shown]
+        kept = column.where(~column.isin(absent)).map(lambda v, shown=shown: shown.get(v, v))
         cells[name] = kept.map(_text_of)
-        if numeric:
-            numbers = (value for value in kept.dropna().unique() if isinstance(value, _NUMBERS))
-            values = {value for value in numbers if value % 1 == 0}
+        if numeric and not shown:
+            numbers = {v for v in values if isinstance(v, _NUMBERS)}
+            amounts = numbers - {*labels}  # a label next to one is of an amount: 95 or more
+            apart = {v for v in numbers - amounts if amounts and not {v - 1, v + 1} & amounts}
             ranges = about.missing_ranges.get(name, ())
-            if inside := sorted(v for v in values if any(r["lo"] <= v <= r["hi"] for r in ranges)):
-                codes[name] = tuple(map(int, inside))
+            apart |= {v for v in numbers if any(r["lo"] <= v <= r["hi"] for r in ranges)}
+            if inside := sorted(int(v) for v in apart if v % 1 == 0):
+                codes[name] = tuple(inside)
     return Texts(cells=pd.DataFrame(cells), codes=codes)
 
 

@@ -107,7 +107,7 @@ def release_in_parts(
     """
     check_count(n_synthetic, "n_synthetic")
     check_output_folder(folder, overwrite=False)
-    source, decisions = open_source(table), Decisions.of(drop, keep)
+    source, decisions = open_source(table, mechanism.synthesizes), Decisions.of(drop, keep)
     if isinstance(mechanism, ClippedScores):  # coded and drawn from as numbers, if they are such
         formula = parse_formula(mechanism.model.formula, source.columns)
         source = source.with_numbers([*formula.predictors])

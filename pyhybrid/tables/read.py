@@ -33,10 +33,11 @@ _CODE = r"[+-]?0\d|\+|\d+[eE]\d+$"
 _ZERO, _WHOLE = r"\.\d*0$", r"[+-]?\d+"
 _LARGEST = 2**53
 _LOOKED_AT, _MOSTLY = 1_000, 0.9  # a column is of numbers if so many cells are
-_TRIED, _SOME = 100, 0.01
+_TRIED, _SOME = 100, 0.005
 _FEW_TEXTS = 5  # that may be most of its cells, or be beside its numbers
 _WAYS = (
     (".", ""), (".", ","), (",", ""), (",", "."), (".", "'"), (".", "’"), (".", " "), (",", " "),
+    ("·", ""),
 )  # fmt: skip
 """Marks of decimals and thousands that texts are tried with."""
 _WORD = r"[^\W\d_]"
@@ -44,10 +45,17 @@ _SYMBOLS = "$€£¥₹"
 _MONEY = rf"[{_SYMBOLS}]|(?:EUR|USD|CHF|GBP|JPY|CAD|AUD|SEK|NOK|DKK|PLN|CZK|INR|CNY)(?!{_WORD})"
 _GROUPS = r"(?=[.,]\d)|(?:[1-9]\d*|0)|[1-9]\d{0,2}(?:[.,'’\s]\d{3})+|\d{1,3}(?:,\d\d)+,\d{3}"
 _AMOUNT = (
-    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
+    rf"\A\s*(\()?([+−–-]?)\s*({_MONEY}|)\s*[+−–(-]?((?:{_GROUPS})(?:[.,·](?:\d+|--?))?(?:[eE][+-]?\d+)?)\s*"
     rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
+_ABOUT = (
+    r"\A\s*(?:[~≈±<>≤≥=]+|(?:ca|c|circa|about|approx)(?:\.\s*|\s+))?\s*(\[)?(.*\d)\s*(?(1)\])\s*\+?\s*\Z"
+)
+"""What may stand about numbers: ~48, >7, [48], ca. 48, 17+."""
+_NO_UNIT = r"[\d\s.,'’+()−–-]"
+WRITTEN = "decimals as they are written"
+"""Attribute of a table: decimals by column of few numbers, with zeros at their end: 250.00."""
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
@@ -95,6 +103,7 @@ def read_file(
     separator: str | None = None,
     encoding: str = "utf-8",
     sheet: str | None = None,
+    declared: Mapping[str, Form] | None = None,
 ) -> SourceTable:
     """Read a table with a header line. In number columns empty cells, NA and NaN are missing; in
     text columns empty cells and NA. An empty line is the empty cell of a record where there is one
@@ -120,6 +129,9 @@ def read_file(
         Of a CSV file.
     sheet : str, optional
         Of an Excel file; the first one if omitted.
+    declared : mapping of str to Form, optional
+        Of columns with declared types: what is between cells, whether the first line has names, and
+        labels of SPSS and Stata are then read by these alone.
 
     Raises
     ------
@@ -134,7 +146,8 @@ def read_file(
             frame = with_columns(whole, {name: plain_numbers(c) for name, c in whole.items()})
             texts = Texts(cells=texts_of(frame))
         else:
-            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet)
+            texts = read_texts(source, kind, separator=separator, encoding=encoding, sheet=sheet,
+                               declared=declared or {})  # fmt: skip
             frame = texts.cells
     except InvalidInput:
         raise
@@ -159,6 +172,9 @@ def read_file(
     frame = with_columns(frame, columns)
     if kind == "parquet":
         text = whole[[name for name in whole if whole[name].dtype != frame[name].dtype]]
+    else:  # no CSV file is written with attributes
+        frame.attrs[WRITTEN] = {str(name): digits for name, column in columns.items()
+                                if (digits := _zeros_of_codes(text[name], column))}  # fmt: skip
     return SourceTable(
         frame=frame,
         text=text,
@@ -215,7 +231,9 @@ class _Written:
         texts = pd.Series(cells[~cells.isin(MISSING_NUMBERS)].unique(), dtype=object)
         if not len(texts) or self.numbers(texts.head(_TRIED)).isna().any():
             return text
-        numbers = self.numbers(texts)
+        numbers, units = self.numbers(texts), texts.str.replace(_NO_UNIT, "", regex=True)
+        if self.signs and len({*units.str.casefold()} - {""}) > 1:  # $ beside €, cm beside m
+            return text
         if numbers.isna().any() or ((numbers == texts).all() and _as_written(texts) is None):
             return text
         if (numbers != texts).any() and _as_written(numbers) is None:  # 2.50 beside 3.125
@@ -329,6 +347,14 @@ def _as_written(texts: pd.Series) -> npt.NDArray[Any] | None:
     return None if large.any() else numbers
 
 
+def _zeros_of_codes(text: pd.Series, typed: pd.Series) -> int:
+    """Decimals of floats, two or more, of which some end in a zero, as of codes: 401.90."""
+    few = typed.dtype.kind == "f" and typed.nunique() <= _TRIED
+    if not few or not (ends := text[text.str.fullmatch(r".*\.\d+0")]).size:
+        return 0
+    return len(ends.iloc[0].rpartition(".")[2])
+
+
 def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     """Texts of dates and levels that are texts, else numbers; texts if a cell is no number."""
     dates = isinstance(form, Dates)
@@ -343,7 +369,7 @@ def _cells(text: pd.Series, form: Form, written: _Written) -> pd.Series:
     try:
         numbers = cells.map(dict(zip(texts, plain.astype(float), strict=True))).astype(np.float64)
     except ValueError:
-        return cells
+        return cells.map(dict(zip(texts, plain, strict=True)))
     whole = bool(((numbers % 1 == 0) & (numbers.abs() < 2**53)).all())
     return numbers.astype(np.int64) if whole else numbers
 
@@ -353,14 +379,16 @@ def text_among_numbers(column: pd.Series) -> str | None:
     rows with text beside many numbers, whatever their share; no values."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return None
+    if column.dtype.kind == "m":
+        return "it holds durations: make numbers of them, such as days"
     known = column.dropna()
     known = known[~known.isin(MISSING_NUMBERS)]
     try:
-        head = known.head(_LOOKED_AT).astype(str)
-        if not len(head) or (_amounts(head)[0] | _loose(head).notna()).mean() < _SOME:
+        codes, distinct = pd.factorize(known)
+        texts = pd.Series(distinct, dtype=object).astype(str)
+        some = pd.concat([x[:: 1 + len(x) // _LOOKED_AT] for x in (texts, known.astype(str))])
+        if some.empty or (_amounts(some)[0] | _loose(some).notna()).mean() < _SOME:
             return None
-        codes, distinct = pd.factorize(known.astype(str))
-        texts = pd.Series(distinct, dtype=object)
         amounts, plain, parts = _amounts(texts)
     except (OverflowError, TypeError):  # hundreds of digits, lists: no numbers of this table
         return None
@@ -396,7 +424,7 @@ def _not_in_one_way(
     width, all with +, with a 0 before their digits, or larger than floats."""
     held, numbers = texts[loose.notna()], loose.dropna()
     few = held.size <= FEW or loose.notna().to_numpy()[codes].mean() < _MOSTLY
-    if few or held.str.len().nunique() == 1 or (numbers.abs() >= _LARGEST).any():
+    if few or held.str.len().nunique() == 1 or (numbers.abs() >= _LARGEST).sum() > _FEW_TEXTS:
         return None
     if held.str.startswith("+").all() or held.str.match(r"\s*[+-]?0\d").any():
         return None
@@ -409,7 +437,9 @@ def _not_in_one_way(
 def _amounts(texts: pd.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], pd.DataFrame]:
     """Which texts are numbers but for signs, separators and units, which are so without these, and
     the groups of `_AMOUNT`."""
-    parts = texts.str.extract(_AMOUNT)
+    bare = texts.str.replace(_ABOUT, r"\2", regex=True)
+    many = texts.size > FEW and (bare != texts).sum() > _FEW_TEXTS  # few are answers: 90+
+    parts = (bare if many else texts).str.extract(_AMOUNT)
     plain = pd.to_numeric(texts, errors="coerce").notna().to_numpy(dtype=bool)
     return plain | parts[3].notna().to_numpy(dtype=bool), plain, parts.fillna("")
 
@@ -438,7 +468,10 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
                      for name, mark in said.items() if mark]  # fmt: skip
             if not given:  # blanks beside them
                 return None
-            return f"{held} {' and '.join(given)} {'reads' if len(given) == 1 else 'read'} them"
+            other = replace(way, decimal=",", thousands="").numbers(texts)
+            both = thousands == "," and other.notna().all()
+            more = "; decimal=, if commas are decimal" if both else ""
+            return f"{held} {' and '.join(given)} read{'s' * (len(given) == 1)} them{more}"
     if parts[0].ne("").any() or parts[5].ne("").any() or parts[1].isin(["−", "–"]).any():
         return f"{held} it has numbers below 0 as (5), 5- or with another sign: write them as -5"
     return f"{held} write them in one way and one unit, with a point alone"
@@ -447,9 +480,7 @@ def _with_signs(texts: pd.Series, parts: pd.DataFrame) -> str | None:
 def marks_among_numbers(text: pd.Series, typed: pd.Series) -> str | None:
     """What is said of marks such as ``.`` taken for missing numbers, and of ``NA`` among texts."""
     if not pd.api.types.is_numeric_dtype(typed.dtype):
-        said = (
-            "'NA' is taken for a missing value, as programs write it: a level if types declare it"
-        )
+        said = "'NA' is taken for a missing value: a level only if types declare it"
         return said if (text == "NA").any() else None
     marked = text[text.isin(MARKS)]
     marks = [mark for mark in MARKS if (marked == mark).any()] if len(marked) else []

@@ -19,7 +19,7 @@ from pyhybrid.core.checks import (
     check_positive,
     did_you_mean,
     not_a_frame,
-)
+)  # fmt: skip
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.core.html import bar_in_notebooks
 from pyhybrid.core.randomness import streams
@@ -34,7 +34,7 @@ from pyhybrid.models.formula.values import is_number, row_label, with_columns
 from pyhybrid.releases.column_decisions import Decisions, check_decided
 from pyhybrid.releases.release import Release
 from pyhybrid.releases.words import in_one_line
-from pyhybrid.tables.after import Relation, apply, relations
+from pyhybrid.tables.after import Relation, apply, computed, relations
 from pyhybrid.tables.domains import (
     MOST_LEVELS,
     SELECTS,
@@ -42,7 +42,7 @@ from pyhybrid.tables.domains import (
     few_predictors,
     is_predictor,
     pairs_are_small,
-)
+)  # fmt: skip
 
 
 @bar_in_notebooks
@@ -167,12 +167,13 @@ def synthesize_table(
 def _computed(
     df: pd.DataFrame, declared: Sequence[Relation], kinds: Mapping[str, Kind]
 ) -> pd.DataFrame:
-    """The records with derived columns that they do not have. A relation that cannot be computed is
-    refused here, before anything is spent, for the kinds of its columns."""
-    for one in declared:
+    """The records with derived columns, those that they have as what is computed. A relation that
+    cannot be computed is refused here, before anything is spent, for the kinds of its columns."""
+    for one in sorted(declared, key=lambda one: one.role != "derived"):
         value = one.value(df, kinds)
-        if one.role == "derived" and one.column not in df:
-            df = with_columns(df, {one.column: value})
+        if one.role == "derived":
+            own = df.get(one.column, value)
+            df = with_columns(df, {one.column: computed(own, value, kinds.get(str(one.column)))})
     return df
 
 
@@ -199,12 +200,10 @@ def _after(
     if origin is not None:
         origin = replace(origin, data=records, relations=kept)
     return replace(
-        release.with_facts(assumes=assumed),
-        synthetic=tables,
+        release.with_facts(assumes=assumed), synthetic=tables, origin=origin,
         synthesized=(*release.synthesized, *derived),
         settings={**release.settings, "after": texts},
-        origin=origin,
-    )
+    )  # fmt: skip
 
 
 def table_mechanism(
@@ -230,16 +229,9 @@ def table_mechanism(
     predictors = few_predictors(kinds, kept, reference) if select == "few" else pairs
     given = dict.fromkeys(n for reads in predictors.values() for n in reads if n in kept)
     return NoisyMarginals(
-        domain=domain,
-        epsilon=epsilon,
-        delta=delta,
-        most_bins="auto",
-        given=tuple(given),
-        predictors=predictors,
-        relation=relation,
-        reference=reference,
-        **options,
-    )
+        domain=domain, epsilon=epsilon, delta=delta, most_bins="auto", given=tuple(given),
+        predictors=predictors, relation=relation, reference=reference, **options,
+    )  # fmt: skip
 
 
 def decisions_of(df: Any, drop: Any, keep: Any, id: str | None, unit: str | None) -> Decisions:

@@ -144,12 +144,15 @@ def test_a_draft_counts_the_records_of_levels_codes_and_ends(run: Run, tmp_path:
     """Seen: a diagnosis of one person was drafted; a column may have the name of a word."""
     wage, icd = [-9] * 12 + [*range(1000, 1580)] + [14_321] * 8, ["I10"] * 599 + ["Q87"]
     table = pd.DataFrame({"wage": wage, "icd": icd, "confirmed": ["n", "y"] * 300})
+    table["dx"] = ["250.00", "401.90"] * 300
     table.loc[:3, "confirmed"] = None
     table.to_csv(tmp_path / "t.csv", index=False)
     run("synthesize", str(tmp_path / "t.csv"), "--epsilon", "4", "--out", str(tmp_path / "o"))
     draft = json.loads((tmp_path / "t.types.json").read_text())
     assert draft["icd"]["records"] == {"I10": 599, "Q87": 1}
     assert draft["icd"]["fewer_than_10"] == ["Q87"]
+    assert draft["dx"]["records"] == dict.fromkeys(draft["dx"]["levels"], 300)
+    assert draft["dx"]["levels"] == ["250.00", "401.90"], "seen: 250.0 and 401.9"
     assert draft["wage"]["records"] == {"-9": 12, "upper": 8}, "no end at 0"
     assert draft["confirmed"]["fewer_than_10"] == ["missing"]
     assert not any(own["confirmed"] for name, own in draft.items() if isinstance(own, dict))
@@ -298,16 +301,17 @@ def test_describe_says_what_is_odd_and_what_fields_mean(
     table = pd.DataFrame({
         "region": np.array([*"nsew"])[k % 4], "n": k % 37, "file": [f"AZ-{i % 280:04d}" for i in k],
         "kw": [f"{2000 + i % 41}-W05" for i in k], "yes": np.where(k % 3, "yes", "yes "),
-        "box": np.where(k % 2, "x", None), "sick, code": "c",
+        "box": np.where(k % 2, "x", None), "sick, code": "c", "zip": k % 40,
     })  # fmt: skip
-    total = pd.DataFrame({"region": ["Total"], "n": [table["n"].sum()], "sick, code": "c"})
-    pd.concat([table, total]).to_csv(csv, index=False)
+    total = pd.DataFrame({"region": ["n total", '{"ImportId":"Q1"}', "Total"], "n": [9, 9, 5e3]})
+    pd.concat([table, total.assign(**{"sick, code": "c"})]).to_csv(csv, index=False)
     monkeypatch.setenv("COLUMNS", "300")
     _, shown, _ = run("describe", str(csv))
     for said in (
         "The last rows seem to be a total", "it may be an identifier: few rows share most",
         "41 of 41 levels have fewer than 10 records", "some levels differ by blanks or capitals",
-        "Nominal: Levels in no order. ", "decimals: Of released numbers",
+        "some rows seem to be totals of others, the first rows seem to be questions and labels",
+        "Nominal: Levels in no order. ", "decimals: Of released numbers", "codes by its name: as",
     ):  # fmt: skip
         assert said in shown
     _, _, error = run(*ASKED)
@@ -338,13 +342,16 @@ def test_describe_looks_at_folders_and_databases(run: Run, csv: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*records are too few")
 def test_cells_that_spreadsheets_compute_are_named(run: Run, csv: Path) -> None:
-    levels = {"group": ["=1+1", "b"], "change": [-1.5, 2.5]}
-    pd.DataFrame({name: two * 150 for name, two in levels.items()}).to_csv(csv, index=False)
-    types = {name: {"kind": "Nominal", "levels": two} for name, two in levels.items()}
+    levels = {"=group": ["=1+1", "b"], "change": [-1.5, 2.5]}
+    table = pd.DataFrame({name: two * 150 for name, two in levels.items()})
+    table.assign(twice=["x", *["5"] * 299]).to_csv(csv, index=False)  # "x" refuses nothing
+    types: dict[str, Any] = {n: {"kind": "Nominal", "levels": two} for n, two in levels.items()}
+    types["after"] = ["twice = change + change"]
     (csv.parent / "t.json").write_text(json.dumps(types))
     asked = [*ASKED, "--types", "t.json"]
-    assert "group: cells begin with = + - or @" in run(*asked)[2]
+    assert "=group: names or cells begin with = + - or @" in run(*asked)[2]
     run(*asked, "--read", "formulas=escaped", "--overwrite")
     written = pd.read_csv(OUT / "public" / "synthetic_1.csv")
-    assert set(written["group"]) <= {"'=1+1", "b"}
+    assert set(written["'=group"]) <= {"'=1+1", "b"}
+    assert [*ph.Release.load(OUT).synthetic[0]] == ["=group", "change", "twice"]
     assert set(written["change"]) <= {-1.5, 2.5}

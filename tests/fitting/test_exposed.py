@@ -49,7 +49,8 @@ HARMLESS: dict[str, Any] = {
         [int(day.replace("-", "")) for day in DAYS], N),
     "revenue": [f"{1000 * k:,}" for k in RNG.integers(100, 999, N)],
     "price": RNG.integers(100, 1000, N) * 1000, "house": RNG.permutation(N) * 90 + 200_000,
-    "grams": RNG.integers(0, N, N),
+    "grams": RNG.integers(0, N, N), "amount_paid": RNG.integers(0, N, N),
+    "uric_acid": RNG.integers(0, N, N), "triglycerid": RNG.integers(0, N, N),
     "noted": np.where(RNG.random(N) < 0.1, "*", RNG.integers(0, 900, N).astype(str)),
 }  # fmt: skip
 
@@ -162,8 +163,11 @@ def test_identifiers_with_several_rows_each_are_named() -> None:
     k = np.arange(300)
     table = pd.DataFrame({"pid": k // 3, "Patient_No": [f"p{each % 60}" for each in k], "id": k,
                           "household": k % 5, "user_id": np.where(k % 2, 0, k), "wave": k % 3,
+                          "USUBJID": [f"A-{each // 3}" for each in k], "Patientennummer": k // 3,
+                          "MRN": k // 3, "bsn": k // 3.0, "nir": k // 3 / 7, "lipid": k // 3,
                           "age_then": 20 + np.sqrt(k // 3), "idcode": k // 2})  # fmt: skip
-    assert repeated_identifiers(table) == ["pid", "Patient_No", "idcode"]
+    assert repeated_identifiers(table) == [
+        "pid", "Patient_No", "USUBJID", "Patientennummer", "MRN", "bsn", "idcode"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", [True, False])

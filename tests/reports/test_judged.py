@@ -84,6 +84,8 @@ def test_shares_by_set_and_their_means_in_the_order_of_levels_of_which_thirty_ar
     found = shares_of(data, sets)
     assert found.index.tolist() == ["b", "a", "c"]
     np.testing.assert_allclose(found.to_numpy().T, [[0.75, 0.25, 0], [0.5, 0.25, 0.25], [1, 0, 0]])
+    large = pd.Series([2**63 + k % 5 for k in range(60)], dtype="uint64")  # seen: no report
+    assert len(column_section("code", large, [large]).tables[0].rows) == 5
     rows = column_section("way", data, sets).tables[0].rows
     assert rows == [["b", "0.750", "0.750"], ["a", "0.250", "0.125"], ["c", "0.000", "0.125"]]
     kind = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)

@@ -36,7 +36,16 @@ ASKED = RNG.random(N) > 0.15
     (INCOME, ()), (RNG.normal(0, 9, N).round(), ()), (RNG.integers(18, 100, N), ()),
     (np.where(np.arange(N) < 2, -9, INCOME), ()),  # of too few records
     (np.where(ASKED, INCOME, -1000 - np.arange(N) % 3), ()),  # losses
-    (np.array(["a", "b"] * 9), ()),
+    (np.array(["a", "b"] * 9), ()), (np.where(ASKED, INCOME, 99_999_998), (99_999_998,)),
+    (np.where(ASKED, RNG.normal(70, 9, N).round(1), RNG.choice([888.8, 888.9], N)), (888.8, 888.9)),
+    (np.where(ASKED, RNG.integers(0, 25, N), CODES * 11 + 165), (66, 77, 88)),
+    (np.where(ASKED, INCOME, CODES * 100 + 600), (-300, -200, -100)),
+    (np.where(ASKED, INCOME, CODES * 111), (-999, -888, -777)), (np.append(INCOME, 1e20), (1e20,)),
+    (np.where(ASKED, RNG.integers(1940, 2000, N), 0), (0,)), (np.append(INCOME, -2**31), (-2**31,)),
+    (np.where(ASKED, RNG.normal(3, 0.3, N).round(2), -9.99), (-9.99,)),
+    (np.where(ASKED, RNG.integers(0, 1700, N), CODES + 10_004), (9995, 9996, 9997)),
+    (RNG.lognormal(3, 1.2, N).round(), ()), (RNG.lognormal(30, 6, N), ()),
+    (RNG.choice([0.49, 0.99, 1.49, 1.99, 2.49, 2.99, 3.99, 4.99, 5.99, 7.99, 9.99, 12.99], N), ()),
 ])  # fmt: skip
 def test_codes_are_told_from_amounts(values: Any, codes: tuple[int, ...]) -> None:
     assert codes_among(pd.Series(values)) == codes
@@ -101,3 +110,5 @@ def test_infinite_numbers_are_named() -> None:
     """Seen: a warning of numpy, then "of no kind that is read"."""
     own = pd.DataFrame({"x": [*map(float, range(60)), np.inf], "y": [*range(60), 0]})
     assert to_decide(own)["x"] == "it holds an infinite number: leave such cells empty"
+    days = pd.DataFrame({"x": [*range(15_001, 15_366), *range(16_001, 16_366)] * 3})
+    assert "730 of 730 levels have fewer than 10" in to_decide(days)["x"]

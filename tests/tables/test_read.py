@@ -105,7 +105,12 @@ def test_a_level_that_is_written_as_missing_values_are_is_named(read: Any) -> No
     ([*(f"{k}.5" for k in range(90)), *map("why {}".format, range(8))] * 2, "text in row 90"),
     ([*(f"${k}" for k in range(20)), *["?!"] * 40], "signs=$ reads them; it has text in row 20"),
     ([*(f"{k}.25" for k in range(20)), *["k.A."] * 900], "text in row 20"),
-    ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
+    ([*["none"] * 1050, *(f"{k}.25" for k in range(850))], "text in row 0"),
+    *(([way.format(k) if k % 2 else f"{k}" for k in range(40)], "write them in one way")
+      for way in ("~{}", ">{}", "<{}.5", "[{}]", "ca. {}", "{}+")),
+    ([f"1,{k}" for k in range(200, 240)], "thousands=, reads them; decimal=, if commas are"),
+    ([f"{k}·5" for k in range(40)], "decimal=· reads"), ([*map(str, range(40)), f"1{'0' * 20}"],
+     "numbers=c reads"), ([f"{k}.500" for k in range(100, 120)], "points are taken as decimal"),
     ([*map(str, range(50)), *["N"] * 9], "text in row 50, 51, 52 and 6 more"),
     ([*map(str, range(50)), *["refused", "not asked"] * 20], "text in row 50"),
 ])  # fmt: skip
@@ -124,6 +129,7 @@ def test_numbers_that_are_written_as_text_are_said_and_not_shown(
     [*(f"{k}th" for k in range(4, 13)), "1st", "2nd", "3rd"], [f"12{k} 000{k} 4" for k in range(9)],
     [f"+{k}" for k in range(1, 60)], [f"{k:04d}" if k % 3 else f"{k:02d}" for k in range(60)],
     [f"{10**17 + 10**k}" for k in range(16)], [*(f"A{k}" for k in range(9)), *map(str, range(20))],
+    [f"c{k}" for k in range(60)], [f"({k}, {k + 1}]" for k in range(40)], ["1+", "1", "1-"] * 9,
     [f"0{k} 123 45 67" for k in range(44, 90)], ["010 00", "010 01"] * 9, ["1 2", "1 1", "12"] * 9,
 ])  # fmt: skip
 def test_codes_with_letters_and_blanks_are_no_amounts(read: Any, cells: list[str]) -> None:
@@ -171,6 +177,8 @@ def test_the_owner_says_how_numbers_are_written(
     np.testing.assert_equal(table.frame["c"].to_numpy(), numbers)
     assert table.remarks == {}
     assert table.frame["g"].eq("a").all()
+    mixed = read([f"{k} {'cm' if k % 2 else 'm'}" for k in range(150, 190)], signs="cm+m")
+    assert (mixed.frame["c"][0], "in one way and one unit" in mixed.remarks["c"]) == ("150 m", True)
 
 
 def test_marks_of_the_command_line_are_taken_whole(read: Any, tmp_path: Path) -> None:
@@ -189,7 +197,7 @@ def test_a_declared_column_is_read_cell_by_cell(read: Any) -> None:
         table = read(["1,200", "870", last], thousands=",")
         numbers = table.read_as({"c": Counts(upper=9000)}).frame["c"]
         levels = table.read_as({"c": Nominal(levels=("1,200", "870", "9", "x"))}).frame["c"]
-        assert numbers.tolist() == ([1200, 870, 9] if last == "9" else ["1,200", "870", "x"])
+        assert numbers.tolist() == ([1200, 870, 9] if last == "9" else ["1200", "870", "x"])
         assert levels.tolist() == ["1,200", "870", last]
 
 
@@ -239,6 +247,20 @@ def test_lines_tell_what_is_between_cells(
         folder = open_source(f"{tmp_path}/*.csv")
         seen = folder.sample(folder.columns).reset_index(drop=True)
         assert seen.astype(str).equals(table.text.astype(str))
+
+
+@pytest.mark.parametrize(("header", "lines"), [
+    ("yes,g", "no,a\n" * 9 + "yes,b\n"), ("2020-01-01,g", "2020-02-02,a\n" * 9),
+    ("a;b,c", "1;2,3\n" * 9 + "12,3\n"), ("a;b,c", "1;2,3\n" * 10),
+])  # fmt: skip
+def test_with_declared_names_no_record_tells_how_a_file_is_read(
+    tmp_path: Path, header: str, lines: str
+) -> None:
+    """Seen: one record's cell refused a strict release, or made other columns of the table."""
+    (tmp_path / "t.csv").write_text(f"{header}\n{lines}")
+    names = header.split(",")
+    assert [*read_file(tmp_path / "t.csv", declared={names[0]: Counts()}).frame] == names
+    assert [*open_source(str(tmp_path), names).columns] == names
 
 
 @pytest.mark.parametrize("text", [
@@ -336,13 +358,15 @@ def test_excel_is_read_as_texts(tmp_path: Path) -> None:
         )
         book.book.active.cell(2, 6).number_format = "00000"  # of one cell: others have no say
         own[["n"]].to_excel(book, sheet_name="other", index=False)
+        book.sheets["other"]["B2"] = "=1+1"
     table = read_file(tmp_path / "t.xlsx")
     pd.testing.assert_frame_equal(table.frame[[*own]], own)
     assert table.frame["day"].tolist() == ["2021-03-01", "2021-04-01"]
     assert table.frame["at"].tolist() == ["08:30:00", "09:00:00"]
     assert table.frame["plz"].tolist() == ["04109", "1067"]
     assert "its first sheet of 2" in table.of_file[0]
-    assert [*read_file(tmp_path / "t.xlsx", sheet="other").frame] == ["n"]
+    assert "formulas without stored values are empty" in table.of_file[1]
+    assert read_file(tmp_path / "t.xlsx", sheet="other").frame["n"].tolist() == [7, 8]
     refuses("sheet must be one of", read_file, tmp_path / "t.xlsx", sheet="none")
 
 
@@ -371,6 +395,9 @@ def test_labels_and_declared_codes_of_spss_and_stata_are_kept(tmp_path: Path, na
     assert table.text["day"].tolist() == ["2021-03-01", "2021-04-01", "", "1999-12-31"]
     assert table.text["at"].iloc[1] == "2021-03-01 08:30:01"
     assert table.codes == ({"wage": (-9,)} if name == "t.sav" else {})
+    declared = {"sat": Nominal(levels=("low", "high", "9"))}  # each cell by itself
+    levels = read_file(tmp_path / name, declared=declared).frame["sat"]
+    assert levels.tolist() == ["low", "high", "9", "low"]
 
 
 def test_values_with_one_label_stay_apart_and_short_floats_are_as_written(tmp_path: Path) -> None:
@@ -378,9 +405,14 @@ def test_values_with_one_label_stay_apart_and_short_floats_are_as_written(tmp_pa
     import pyreadstat
 
     own = pd.DataFrame({"gem": [1.0, 2, 3], "wage": np.array([709.8, 0.1, np.nan], np.float32)})
-    labels = {"gem": {1: "Other", 2: "Bern", 3: "Other"}}
+    own["hours"], own["age"] = [98.0, 7, 9], [95.0, 94, 60]
+    labels = {"gem": {1: "Other", 2: "Bern", 3: "Other"}, "hours": {98: "do not know"},
+              "age": {95: "or more"}}  # fmt: skip
     pyreadstat.write_sav(own, tmp_path / "t.sav", variable_value_labels=labels)
     assert read_file(tmp_path / "t.sav").frame["gem"].tolist() == [1, 2, 3]
+    assert read_file(tmp_path / "t.sav").codes == {"hours": (98,)}
+    own[["wage"]].astype(np.float16).to_parquet(tmp_path / "t.parquet")
+    assert read_file(tmp_path / "t.parquet").frame["wage"].tolist()[:2] == [710, 0.1]
     own.assign(rent=[1048576.25, 0.1, 1 / 3]).to_stata(tmp_path / "t.dta", write_index=False)
     table = read_file(tmp_path / "t.dta").frame  # by the type that the file declares
     assert table["wage"].tolist()[:2] == [709.8, 0.1]

@@ -37,14 +37,14 @@ def test_each_kind_is_found_with_missing_values_too() -> None:
     df = df.assign(
         bonus=bonus, income=(df["wage"] + bonus).round(2), born=2015 - df["age"],
         first=df["age"] - df["visits"] % 5, hours=df["visits"].where(~out), school=school,
-        size=school * 3 + 5, kind=np.where(school < 20, "a", "b"),
+        size=school * 3 + 5, sexes=df["sex"] + "x", kind=np.where(school < 20, "a", "b"),
     )  # fmt: skip
     df.loc[3, ["income", "born", "first"]] = np.nan
     found = relations_of(df)
     for relation in (
         "income = wage + bonus", "age + born is 2015", "first <= age",
         'hours exactly if region == "n" or region == "s"', "size has one value for each school",
-        "kind has one value for each school",
+        "kind has one value for each school", "sexes has one value for each sex",
     ):  # fmt: skip
         assert any(line.startswith(relation) for line in found), (relation, found)
     broken = relations_of(df.assign(income=df["income"] + (df.index == 9)))

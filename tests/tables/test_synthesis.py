@@ -160,6 +160,7 @@ def test_dtypes_are_no_declaration(survey: pd.DataFrame, made: Any) -> None:
     ({"types": {**TYPES, "visits": 3}}, "type of 'visits' must be a kind of column"),
     ({"types": {**TYPES, "wage": ph.Real(spread=10, decimals=1)}}, "'wage' must have a range"),
     ({"types": {**TYPES, "wage": ph.Real(lower=0, upper=200)}}, "'wage' must have decimals"),
+    ({"types": {**TYPES, "wage": ph.Amounts(lower=0, upper=1, decimals=0)}}, "domain of 'wage'"),
     ({"drop": ["nam"]}, "did you mean 'name'"),
     ({"keep": ["age", "sex", "name"]}, "'name' must be in one of drop, keep and ids"),
     ({"id": "sex", "keep": ["age"]}, "id 'sex' must name each row once: row 10"),

@@ -199,6 +199,8 @@ class ColumnDomain:
             raise InvalidInput(f"column {present.name!r} must be {must}: found {present.dtype}")
         if self.clamp:
             y = np.where(np.isin(y, levels), y, np.clip(y, edges[0], edges[-1]))
+        if step is not None and 0 < edges[0] < step / 2:  # all above 0 round to what it rounds to
+            y = np.where((numbers > 0) & (y < edges[0]), edges[0], y)
         inside = (y >= edges[0]) & (y <= edges[-1])
         if step is not None:  # values between two steps are rounded within the bins
             nearest = of_steps(np.rint(in_steps(y, step)), step)

@@ -8,6 +8,7 @@ enters: the posterior is the same, but f_i and with it the bound would change by
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,10 +50,9 @@ FEW = 10
 """Whole numbers with at most so many different values may be codes: no model is chosen for them."""
 _TRIES = 1000
 _MOST_CODES, _RECORDS_OF_A_CODE = 5, 3
-_NINES = [10.0**power - 1 for power in range(2, 8)]
-_ENDS = {*_NINES, -9.0, *(-nines for nines in _NINES), 888.0, 8888.0, 88888.0, -8888.0,
-         99.9, 999.9, 9999.9, 99.99, 999.99, 9999.99}  # fmt: skip
-_USUAL_GAPS = 3  # that answers are above amounts
+_NONE = r"1e\+\d\d|214748364[78]"  # no amount is so, of one record, too
+_NINES, _ROUND = rf"[6-9.]+|9+[45]|.+e\+\d+|{_NONE}", r"[1-9]0*"  # 66, 888.8, 9995; -100
+_USUAL_GAPS, _NO_YEAR = (5, 3), 5  # that an answer, and several, are above amounts; 0 below years
 
 
 def plain_dtype(dtype: Any) -> Any:
@@ -208,31 +208,41 @@ def in_form_of(values: FloatArray, like: pd.Series, decimals: int | None = None)
 
 
 def codes_among(column: pd.Series) -> tuple[float, ...]:
-    """Numbers that seem to be answers and no amounts: few, and of several records each, as -9, -8,
-    -7 below amounts of at least 0, 97, 98, 99 above all others by more than these are apart, and a
-    single end such as 999, 99.9 or -9999 that is far from the next number."""
+    """Numbers that seem to be answers and no amounts: few, of several records each, and below 0, as
+    -9, -8, -7 or -100, or of sixes to nines and far from all others, as 97, 98, 99, 888.8, -9999;
+    0 among years; and what no amount is, as 1e20, of one record, too."""
     if not is_number(column):
         return ()
     values, counts = np.unique(column.dropna().to_numpy(dtype=np.float64), return_counts=True)
     if values.size <= FEW or not np.isfinite(values).all():
         return ()
-    largest = values[-1]
-    nines = largest if largest in _NINES else np.inf
-    above = (values > nines - 4) | np.isin(values, [nines / 9 * 7, nines / 9 * 8])
-    codes: set[float] = set()
-    for part in (values < 0, above):
-        found, others = values[part], values[~part]
-        apart = found.min(initial=0) > -100
-        if part is above and (apart := min(found.size, others.size) > 1):
-            gap, usual = found[0] - others[-1], np.diff(others[-FEW:]).max()
-            apart = others[-1] < largest / 2 or gap >= _USUAL_GAPS * usual
-        several = 0 < found.size <= _MOST_CODES and apart and others.size > 1
-        if several and (found % 1 == 0).all() and counts[part].min() >= _RECORDS_OF_A_CODE:
-            codes |= {*found}
-    for end, others in ((-1, values[:-1]), (0, values[:0:-1])):
-        gaps = np.abs(np.diff(others[-FEW:]))  # 99 among ages to 85 is far from these, too
-        far = abs(others[-1]) < abs(values[end]) / 2
-        far |= end == -1 and values[end] - others[-1] > 5 * gaps.max()
-        if values[end] in _ENDS and far and counts[end] >= _RECORDS_OF_A_CODE:
-            codes.add(values[end])
-    return tuple(int(code) if code % 1 == 0 else float(code) for code in sorted(codes))
+    above = values.size - _answers(values, counts)
+    codes, values, counts = [*values[above:]], values[:above], counts[:above]
+    below = int((values < 0).sum())
+    whole = values[0] > -100 and (values[:below] % 1 == 0).all()
+    several = (counts[:below] >= _RECORDS_OF_A_CODE).all() and below <= values.size - 2
+    told = several and (whole or _written(values[:below], rf"{_ROUND}|{_NINES}"))
+    if not told or below > _MOST_CODES:
+        below = _answers(-values[::-1], counts[::-1])
+    codes, values, counts = [*codes, *values[:below]], values[below:], counts[below:]
+    if values.size > 2 and values[0] == 0 < _NO_YEAR * np.ptp(values[1:]) < values[1]:
+        codes += [0.0] * bool(counts[0] >= _RECORDS_OF_A_CODE)
+    exact = {code for code in codes if code % 1 == 0 and abs(code) < LARGEST}
+    return tuple(int(code) if code in exact else float(code) for code in sorted(codes))
+
+
+def _answers(values: FloatArray, counts: npt.NDArray[Any]) -> int:
+    """How many of the largest numbers, in order, are answers, of nines to sixes and apart."""
+    for size in range(min(_MOST_CODES, values.size - 2), 0, -1):
+        found, others = values[-size:], values[:-size]
+        gap, usual = found[0] - others[-1], np.diff(others[-FEW:]).max()
+        apart = 2 * gap > np.ptp(others)  # or 99 above ages to 85, which are close
+        apart |= _written(found[-1:], r"[9.]+") and gap >= _USUAL_GAPS[size > 1] * usual
+        few = found[counts[-size:] < _RECORDS_OF_A_CODE]
+        if apart and found[0] > 0 and _written(found, _NINES) and _written(few, _NONE):
+            return size
+    return 0
+
+
+def _written(values: FloatArray, pattern: str) -> bool:
+    return all(re.fullmatch(pattern, f"{abs(value):.15g}") for value in values)

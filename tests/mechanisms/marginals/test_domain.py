@@ -103,6 +103,12 @@ def test_values_outside_are_named_by_row_and_not_shown(
     refuses(words, domain.places, pd.Series(values, name="y"), hidden=["secret", "12345"])
 
 
+def test_amounts_that_round_to_zero_are_in_the_first_cell_however_small() -> None:
+    numbers = pd.Series([0.0, 1e-9, 5e-5, 0.04, 0.06, -1e-9])
+    cells = Domain(bins=(1e-4, 0.2, 50, 100), step=0.1).cells_of(numbers)
+    assert cells.tolist() == [-1, 0, 0, 0, 0, -1]
+
+
 @pytest.mark.parametrize("value", [1e308, -1e308, 1e25])
 def test_a_value_far_beyond_the_ends_is_the_end_and_warns_of_nothing(value: float) -> None:
     domain = Domain(bins=(0, 40, 100), step=0.01, clamp=True)
