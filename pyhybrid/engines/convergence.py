@@ -3,26 +3,20 @@
 References
 ----------
 Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), Bayesian Analysis 16:667-718: rank-normalized
-split R-hat, bulk and tail effective sample size, all columns of a variable at once. ArviZ has the
-same numbers column by column, and takes longer to import than many fits take. Geyer (1992),
-Statistical Science 7:473-483: the initial monotone sequence; over several chains as in Gelman et
-al. (2013), Bayesian Data Analysis, 3rd ed., sec. 11.5.
+split R-hat, bulk and tail effective sample size, by ArviZ, which is imported once there are chains.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy import fft
-from scipy.special import ndtri
 
 from pyhybrid.core.checks import FloatArray
 from pyhybrid.engines.base import Draws
-
-_TAILS = (0.05, 0.95)
-_BLOM = 3 / 8  # offset of ranks before they become normal scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +147,8 @@ def _worst(quantities: Mapping[str, FloatArray]) -> tuple[float, float, float, s
             continue
         by_column = _by_column(np.where(finite, columns, 0.0))
         by_column[:, still] = [[1.0], [np.inf], [np.inf]]
-        by_column[:, ~finite] = [[np.inf], [0.0], [0.0]]
+        lost = ~finite | np.isnan(by_column).any(axis=0)  # as where only a middle draw differs
+        by_column[:, lost] = [[np.inf], [0.0], [0.0]]
         worst_column = int(np.argmax(by_column[0]))
         if not by_column[0, worst_column] <= rhat:
             rhat, worst = float(by_column[0, worst_column]), _label(name, values, worst_column)
@@ -170,71 +165,24 @@ def _label(name: str, values: FloatArray, column: int) -> str:
 
 def _by_column(columns: FloatArray) -> FloatArray:
     """R-hat, bulk and tail effective sample size of finite columns (chains, draws, b): (3, b)."""
-    chains, length, b = columns.shape
-    half = length // 2
-    halves = np.concatenate([columns[:, :half], columns[:, -half:]])
-    flat = columns.reshape(-1, b)
-    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    rhat = np.fmax(_rhat(_normal_scores(halves)), _rhat(_normal_scores(folded)))
-    bulk = effective_draws(_normal_scores(columns).reshape(-1, b), chains)
-    below = [(flat <= end).astype(np.float64) for end in np.quantile(flat, _TAILS, axis=0)]
-    tail = np.minimum(*(effective_draws(part, chains) for part in below))
-    return np.stack([rhat, bulk, tail])
-
-
-def _normal_scores(columns: FloatArray) -> FloatArray:
-    """Normal scores of the average ranks within each column, shape as given."""
-    flat = columns.reshape(-1, columns.shape[2])
-    size = flat.shape[0]
-    rank = np.empty_like(flat)
-    for k, column in enumerate(flat.T):
-        ordered = np.sort(column)
-        ends = (np.searchsorted(ordered, column, side) for side in ("left", "right"))
-        rank[:, k] = (sum(ends) + 1) / 2
-    return np.asarray(ndtri((rank - _BLOM) / (size - 2 * _BLOM + 1))).reshape(columns.shape)
-
-
-def _rhat(halves: FloatArray) -> FloatArray:
-    """Potential scale reduction of each column, from (half chains, draws, b)."""
-    length = halves.shape[1]
-    between = length * halves.mean(axis=1).var(axis=0, ddof=1)
-    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    arviz, every = _arviz(), np.moveaxis(columns, 2, 0)
     with np.errstate(divide="ignore", invalid="ignore"):  # nothing moves within the halves
-        return np.asarray(np.sqrt((between / within + length - 1) / length))
+        rhat = [arviz.rhat(one) for one in every]
+    sizes = [[arviz.ess(one, method=method) for one in every] for method in ("bulk", "tail")]
+    return np.stack([rhat, *np.minimum(sizes, every[0].size)])
 
 
 def effective_draws(values: FloatArray, chains: int) -> FloatArray:
     """Effective draws for the mean of each column, (S, b) to (b,): at most S, without the credit
     that alternating draws could claim. Halved chains, so that one that drifts disagrees with
     itself."""
-    n_draws, n_columns = values.shape
-    length = n_draws // chains
-    half = length // 2
-    by_chain = np.ascontiguousarray(values.T).reshape(n_columns, chains, length)
-    halves = np.concatenate((by_chain[..., :half], by_chain[..., -half:]), axis=1)
-    means = halves.mean(axis=2)  # (b, 2 chains)
-    size = fft.next_fast_len(2 * half, real=True)
-    power = np.abs(fft.rfft(halves - means[..., None], size, axis=2)) ** 2
-    # biased autocovariance by lag, averaged over the halves, (b, half)
-    covariance = fft.irfft(power.mean(axis=1), size, axis=1)[:, :half] / half
-    within = covariance[:, 0] * half / (half - 1)
-    total = covariance[:, 0] + means.var(axis=1, ddof=1)
-    varies = (total > 0) & (np.ptp(values, axis=0) > 0)  # the mean of equal numbers is rounded
-    scale = np.where(varies, total, 1.0)
-    rho = 1 - (within - covariance.T) / scale
-    rho[0] = 1.0
-    time = _correlation_time(rho)
-    return np.asarray(np.where(varies, n_draws / np.maximum(time, 1.0), float(n_draws)))
+    arviz = _arviz()
+    found = [arviz.ess(one.reshape(chains, -1), method="mean") for one in values.T]
+    return np.minimum(found, float(len(values)))
 
 
-def _correlation_time(rho: FloatArray) -> FloatArray:
-    """Sum of correlations over pairs of lags while they are positive, made monotone."""
-    n_pairs = rho.shape[0] // 2
-    even, odd = rho[0 : 2 * n_pairs : 2], rho[1 : 2 * n_pairs : 2]
-    pairs = even + odd
-    positive = np.logical_and.accumulate(pairs > 0, axis=0)
-    positive[0] = True
-    summed = (np.minimum.accumulate(pairs, axis=0) * positive).sum(axis=0)
-    last = positive.sum(axis=0)  # the first pair that was left out, if any
-    rest = np.where(last < n_pairs, even[np.minimum(last, n_pairs - 1), np.arange(rho.shape[1])], 0)
-    return np.asarray(2 * summed - 1 + np.maximum(rest, 0))
+def _arviz() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ announces its next version once a day
+        import arviz
+    return arviz

@@ -6,7 +6,6 @@ import signal
 from dataclasses import replace
 from typing import Any
 
-import arviz
 import numpy as np
 import pytest
 import stanli
@@ -15,7 +14,7 @@ from pyhybrid import engines
 from pyhybrid.core.errors import EngineUnavailable, SamplingError
 from pyhybrid.engines import SamplerSettings, StanProgram, diagnose, load_program
 from pyhybrid.engines.cmdstan import CmdStanEngine
-from pyhybrid.engines.convergence import diagnose_quantities, effective_draws
+from pyhybrid.engines.convergence import effective_draws
 from pyhybrid.engines.embedded import EmbeddedEngine, _start, as_json, compiled
 from tests.engines.test_cmdstan import PROGRAM
 from tests.refusals import fails, refuses
@@ -127,32 +126,9 @@ def test_programs_are_found_and_hashed() -> None:
     refuses("negative_binomial", load_program, "nothing")
 
 
-def test_diagnose_has_the_numbers_of_arviz() -> None:
-    """Correlated, tied, odd in length, heavy-tailed; sizes above S are not credited."""
-    rng = np.random.default_rng(1)
-    walk = rng.normal(size=(4, 301, 3))
-    for t in range(1, 301):
-        walk[:, t] += [0.9, 0.5, -0.5] * walk[:, t - 1]
-    many = {"x": walk, "tied": walk[..., 0].round(), "wide": rng.standard_cauchy((4, 301))}
-    for name, values in many.items():
-        for k in range(values[0, 0].size):
-            one = values.reshape(4, 301, -1)[..., k]
-            found = diagnose_quantities({name: one}, n_chains=4, n_draws=one.size)
-            assert found.max_rhat == pytest.approx(max(1, arviz.rhat(one)), rel=2e-3)
-            for ours, kind in ((found.min_ess_bulk, "bulk"), (found.min_ess_tail, "tail")):
-                assert ours == pytest.approx(min(one.size, arviz.ess(one, method=kind)), rel=0.02)
-    together = diagnose_quantities(many, n_chains=4, n_draws=1204)
-    assert together.worst == "tied" or together.worst.startswith("x[1")
-
-
-def test_effective_draws_of_a_process_of_known_correlation() -> None:
-    rng = np.random.default_rng(2)
-    steps = rng.normal(size=(4, 4000, 20))
-    for t in range(1, 4000):
-        steps[:, t] = 0.8 * steps[:, t - 1] + 0.6 * steps[:, t]
-    exact = 4 * 4000 * (1 - 0.8) / (1 + 0.8)
-    assert effective_draws(steps.reshape(-1, 20), 4).mean() == pytest.approx(exact, rel=0.1)
-    values = rng.normal(size=(2000, 20))  # a chain that is elsewhere counts for little
+def test_effective_draws_count_no_chain_that_is_elsewhere_and_no_alternation() -> None:
+    values = np.random.default_rng(2).normal(size=(2000, 20))
+    assert effective_draws(np.diff(values, axis=0)[:-1], 1).tolist() == [1998] * 20
     values[:500] += 10
     assert effective_draws(values, 4).max() < 20
     assert effective_draws(np.sort(values, axis=0), 1).max() < 20  # and one that drifts
@@ -167,7 +143,6 @@ def test_diagnose_accepts_good_chains_and_names_the_bad() -> None:
         return diagnose(replace(draws, variables={**draws.variables, **variables}))
 
     assert diagnose(draws).converged
-    assert diagnose(draws).max_rhat < 1.01
     assert changed(one=np.ones((4, 1000))).converged, "constants are left out"
     stuck = draws.variables["x"].copy()
     stuck[0] += 5
