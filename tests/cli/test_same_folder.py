@@ -56,9 +56,7 @@ def _files(folder: Path) -> list[str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CASES)
-def test_python_and_the_command_line_leave_the_same_folder(
-    kind: str, run: Run, tmp_path: Path
-) -> None:
+def test_python_and_the_command_line_leave_one_folder(kind: str, run: Run, tmp_path: Path) -> None:
     release_of, arguments = CASES[kind]
     df = _table()
     df.to_csv(tmp_path / "data.csv", index=False)

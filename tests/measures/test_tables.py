@@ -225,10 +225,8 @@ def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFr
 
 
 def test_reads_what_can_be_read_in_one_way() -> None:
-    dates, days = (
-        pd.to_datetime(["2020-01-01", "2020-01-02", None]),
-        ["2020-01-02", "2020-01-05", ""],
-    )
+    dates = pd.to_datetime(["2020-01-01", "2020-01-02", None])
+    days = ["2020-01-02", "2020-01-05", ""]
     own = {"n": [1, 2, 3], "flag": [True, False, True], "code": ["1", "2", "2"], "when": dates}
     other = {"when": days, "code": [2.0, 1, 1], "flag": ["False", "True", "True"]}
     data = pd.DataFrame(own)

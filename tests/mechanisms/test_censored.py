@@ -165,9 +165,7 @@ def test_another_coding_of_predictors_is_refused() -> None:
     refuses("coded as in the calibration", made.weights, model.bind(table.assign(g=table["g"] + 1)))
 
 
-def test_chains_in_another_mode_have_not_converged(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chains_in_another_mode_have_not_converged(session: FitSession, monkeypatch: Any) -> None:
     where = "pyhybrid.mechanisms.censored.censored.look_for_modes"
     monkeypatch.setattr(where, lambda *_: np.arange(8) == 1)
     mechanism = ph.Censored(MODEL, epsilon=4)

@@ -143,9 +143,8 @@ def test_chains_agree_with_the_grid(model: Any, values: Any, center: Any, name: 
     assert exact.exact is not None
     assert exact.diagnostics is None
     assert chains.exact is None
-    one, two = (
-        fit.draws.variables[name].reshape(*fit.draws.divergent.shape) for fit in (exact, chains)
-    )
+    drawn = (fit.draws for fit in (exact, chains))
+    one, two = (own.variables[name].reshape(*own.divergent.shape) for own in drawn)
     for method in ("mean", "sd"):
         assert_near(two, one.reshape(4, -1), method=method, apart=0.02 * two.std())
 

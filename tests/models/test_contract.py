@@ -301,9 +301,8 @@ def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
         excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
         np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
         terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
-        clipped = new.log_lik(draws).clipped_total(
-            np.ones(40), cap.below, cap.above, center, excess
-        )
+        whole = new.log_lik(draws)
+        clipped = whole.clipped_total(np.ones(40), cap.below, cap.above, center, excess)
         np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
         beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
         expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])

@@ -20,7 +20,7 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.families.regression import weighted_rows
 from tests.models.targets import AtPoints
 from tests.models.test_contract import CASES, X
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 WITH_OFFSET = [name for name in CASES if name.endswith(", offset")]
 
@@ -81,10 +81,8 @@ def test_formula_does_not_see_our_variables() -> None:
 
 def test_replicates_from_an_impossible_mean_are_refused() -> None:
     bound = ph.Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 2]}))
-    with pytest.raises(SamplingError, match="mean is out of range"):
-        bound.model.draw_outcome(
-            {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
-        )
+    at = {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
+    fails(SamplingError, "mean is out of range", bound.model.draw_outcome, *at)
 
 
 def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
