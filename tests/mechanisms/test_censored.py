@@ -77,10 +77,8 @@ def test_weights_are_functions_of_single_records(calibration: Calibration) -> No
     mixed = pd.concat([whole.iloc[[7, 8]], other], ignore_index=True)
     np.testing.assert_array_equal(calibration.weights(MODEL.bind(mixed))[:2], alpha[7:9])
     # In-sample weights are not: the negative control.
-    in_sample = [
-        ph.LipschitzWeighted(MODEL).weights(open_session(MODEL.bind(t), **OPTIONS))
-        for t in (whole, mixed)
-    ]
+    sessions = (open_session(MODEL.bind(table), **OPTIONS) for table in (whole, mixed))
+    in_sample = [ph.LipschitzWeighted(MODEL).weights(own) for own in sessions]
     assert (in_sample[1][:2] != in_sample[0][7:9]).any()
 
 

@@ -52,10 +52,8 @@ def mechanism(**changes: Any) -> ph.NoisyMarginals:
 
 def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
     """Shares of the cells of a table of columns of `DOMAIN`."""
-    domains = {
-        name: ph.mechanisms.ColumnDomain.from_dict({**DOMAIN, "sex": ("f", "m")}[name])
-        for name in columns
-    }
+    named = {**DOMAIN, "sex": ("f", "m")}
+    domains = {name: ph.mechanisms.ColumnDomain.from_dict(named[name]) for name in columns}
     places = tuple(own.places(df[name]) for name, own in domains.items())
     counts = np.zeros([own.n_cells for own in domains.values()])
     np.add.at(counts, places, 1)
@@ -164,9 +162,7 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_what_is_released_depends_on_noisy_answers_alone(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, m: int
-) -> None:
+def test_releases_depend_on_noisy_answers_alone(table: Any, monkeypatch: Any, m: int) -> None:
     """Other values, the same answers and randomness: the same sets. Control: its own answers."""
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     data, real, kept = table.iloc[:1200], measuring.noisy_tables, list[Any]()

@@ -101,9 +101,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(("relation", "times"), [("remove", 1), ("replace", 2)])
-def test_the_noise_is_laplace_of_scale_one_or_two_over_epsilon(
-    relation: str, times: int, answers: list[Any]
-) -> None:
+def test_laplace_scale_is_one_or_two_over_epsilon(relation: str, times: int, answers: Any) -> None:
     own = mechanism(epsilon=0.2, relation=relation)
     release = own.release(pd.DataFrame({"age": [3, 99]}), n_synthetic=4)
     assert [(answer.scale, answer.charge.relation) for answer in answers] == [(5 * times, relation)]

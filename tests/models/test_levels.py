@@ -68,12 +68,9 @@ def _kinds(case: Leveled) -> dict[str, pd.Series]:
         "category of numbers": pd.Categorical.from_codes(codes, list(range(names.size))[::-1]),
     }  # fmt: skip
     if names.size == 2:
-        kinds |= {
-            "bool": codes == 1,
-            "boolean": pd.array(codes == 1, "boolean"),
-            "bool[pyarrow]": pd.Series(codes == 1).astype("bool[pyarrow]"),
-            "object of logicals": pd.Series(codes == 1).astype(object),
-        }
+        logical = pd.Series(codes == 1)
+        kinds |= {own: logical.astype(own) for own in ("bool", "boolean", "bool[pyarrow]")}
+        kinds["object of logicals"] = logical.astype(object)
     return {kind: pd.Series(values) for kind, values in kinds.items()}
 
 

@@ -103,12 +103,9 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     made = bound.replicate(at, 0, rng(1), table.assign(x=1 - X)).to_numpy()[:, 0]
     one = {k: at.flat(k)[0] for k in bound.model.parameters}
     design = np.column_stack([np.ones(X.size), 1 - X])
-    expected, own = (
-        bound.model.from_support(
-            bound.model.draw_outcome(one, design, offset, rng(1)), bound.decimals
-        )
-        for offset in ((1 - X) / 2, bound.design.offset)
-    )
+    offsets = (1 - X) / 2, bound.design.offset
+    drawn = (bound.model.draw_outcome(one, design, offset, rng(1)) for offset in offsets)
+    expected, own = (bound.model.from_support(y, bound.decimals) for y in drawn)
     np.testing.assert_allclose(made, expected)
     assert not np.array_equal(expected, own)
 
