@@ -84,11 +84,8 @@ def test_targets_know_of_the_doubling() -> None:
 def test_a_session_of_another_model_is_refused(session: FitSession) -> None:
     other = ph.Unweighted(ph.Poisson("y ~ 1"))
     refuses("over the mechanism's model", other.release_from, session, **ONE_DRAW)
-    release_from, sets = (
-        ph.Unweighted(MODEL).release_from,
-        {"n_synthetic": 4, "n_draws_released": 2},
-    )
-    refuses("must be 1 or n_synthetic = 4", release_from, session, **sets)
+    sets = {"n_synthetic": 4, "n_draws_released": 2}
+    refuses("must be 1 or n_synthetic = 4", ph.Unweighted(MODEL).release_from, session, **sets)
 
 
 @pytest.mark.samples

@@ -62,10 +62,8 @@ def test_saved_releases_load_as_they_were(release: ph.Release, form: str, tmp_pa
     for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
         expected = ours if form == "parquet" else ours.replace({"note": {"": np.nan}})
         pd.testing.assert_frame_equal(theirs, expected, check_index_type=False, check_freq=False)
-    assert loaded.charge == release.charge
-    assert loaded.diagnostics == release.diagnostics
-    assert loaded.provenance == release.provenance
-    assert loaded.statement == release.statement
+    for name in ("charge", "diagnostics", "provenance", "statement"):
+        assert getattr(loaded, name) == getattr(release, name), name
     np.testing.assert_array_equal(loaded.confidential.alpha, release.confidential.alpha)
     np.testing.assert_array_equal(loaded.confidential.lipschitz, release.confidential.lipschitz)
     assert loaded.confidential.entropy == 987654321
