@@ -29,9 +29,8 @@ def survey(tmp_path, monkeypatch):
 @pytest.fixture
 def ask(run, survey):
     """`synthesize` of a formula of the survey: its exit code, what it shows, its notes."""
-    return lambda formula, *words: run(
-        "synthesize", "survey.csv", "--formula", formula, "--out", "o", *words
-    )
+    asked = ("synthesize", "survey.csv", "--out", "o", "--formula")
+    return lambda formula, *words: run(*asked, formula, *words)
 
 
 def again(shown):
@@ -111,9 +110,8 @@ def test_zeros_and_missing_values_are_declared_by_the_command_shown(ask, survey,
 
 def test_several_formulas_share_epsilon_and_read_synthetic_columns(ask):
     models = ["--model", "bernoulli:levels=no+yes", "--model", "negative_binomial"]
-    code, _, err = ask(
-        "voted ~ age", "--formula", "visits ~ voted + age", *models, "--epsilon", "2"
-    )
+    asked = ("--formula", "visits ~ voted + age", *models, "--epsilon", "2")
+    code, _, err = ask("voted ~ age", *asked)
     assert code == 0, err
     release = ph.Release.load("o")
     assert release.charge.kind == "strict"

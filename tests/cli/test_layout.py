@@ -4,7 +4,7 @@ lines of progress for logs: often enough, with times, and without values."""
 import shlex
 import threading
 import time
-from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -40,9 +40,7 @@ def test_examples_are_right_calls(name: str) -> None:
     (("compare", "a.csv", "--n-synthetic", "many"), "--n-synthetic"),
     (("mask", "a b.csv", "--out", "x"), "Missing option '--key'"),
 ])  # fmt: skip
-def test_usage_errors_show_a_right_call(
-    refused: Callable[..., str], arguments: tuple[str, ...], said: str
-) -> None:
+def test_usage_errors_show_right_calls(refused: Any, arguments: tuple[str, ...], said: str) -> None:
     error = refused(*arguments)
     assert said in error
     assert f"a right call: pyhybrid {arguments[0]} {help_texts(arguments[0])['example']}" in error

@@ -37,9 +37,7 @@ RISK = ["risk", "real.csv", "synthetic_1.csv", "synthetic_2.csv", "--key", "age:
         "--key", "sex", "--key", "income:radius=0.1,kind=relative"]  # fmt: skip
 
 
-def test_utility_leaves_out_what_a_release_dropped(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_utility_leaves_out_what_a_release_dropped(folder: Path, capsys: Any) -> None:
     pd.read_csv("synthetic_1.csv").drop(columns="zip").to_csv("dropped.csv", index=False)
     assert run(["utility", "real.csv", "dropped.csv", "--permutations", "2"]) == 0
     assert "or not all sets have them: zip" in capsys.readouterr().err
@@ -82,9 +80,7 @@ def test_risk_is_that_of_python(folder: Path, summaries: list[Any]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", [UTILITY, RISK])
-def test_files_are_private_and_say_so(
-    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
+def test_files_are_private_and_say_so(folder: Path, capsys: Any, command: list[str]) -> None:
     outputs = ["--html", "out/report.html"]
     assert run([*command, *outputs]) == 0
     shown = capsys.readouterr().out
@@ -122,9 +118,7 @@ def test_a_release_folder_stands_for_its_sets(folder: Path, summaries: list[Any]
     ([*UTILITY, "--html", "."], "must be a file: it is a folder"),
     (["utility", "real.csv", "nothing.csv"], "data file nothing.csv must exist"),
 ])  # fmt: skip
-def test_bad_input_is_named_and_nothing_written(
-    folder: Path, arguments: list[str], message: str
-) -> None:
+def test_bad_input_is_named_and_nothing_written(folder: Path, arguments: Any, message: str) -> None:
     before = sorted(folder.iterdir())
     if "--html" not in arguments:
         arguments = [*arguments, "--html", "report.html"]

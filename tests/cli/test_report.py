@@ -1,18 +1,15 @@
 """`pyhybrid report` and `pyhybrid open`: the owner's page made anew from the data, and opened."""
 
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-import pytest
 
 from tests.conftest import Run
 
 
-def test_a_report_is_made_anew_and_opened(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_is_made_anew_and_opened(run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     csv, released = tmp_path / "survey.csv", tmp_path / "out"
     pd.DataFrame({"g": [0, 1, 0, 2] * 50}).to_csv(csv, index=False)
     histogram = "perturbed_histogram:lower=0,upper=2,n_bins=3,epsilon=1"
@@ -33,7 +30,7 @@ def test_a_report_is_made_anew_and_opened(
     assert opened == [page.resolve().as_uri()]
 
 
-def test_what_is_no_release_is_named(refused: Callable[..., str], tmp_path: Path) -> None:
+def test_what_is_no_release_is_named(refused: Any, tmp_path: Path) -> None:
     for command in (("report", "--data", str(Path(__file__))), ("open",)):
         assert "it is no release" in refused(command[0], str(tmp_path), *command[1:])
         words = "nosuch must be the folder of a release (--out): it does not exist"

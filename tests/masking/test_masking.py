@@ -205,9 +205,7 @@ def test_proper_sets_have_models_of_their_own(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_a_saved_release_can_be_read(
-    fit: Any, frame: pd.DataFrame, tmp_path: Path, form: str
-) -> None:
+def test_saved_releases_are_read(fit: Any, frame: pd.DataFrame, tmp_path: Path, form: str) -> None:
     release = imputation(masks=masks(frame)).release_from(fit)
     attached = {"report.html": "<p>private</p>"}
     release.save(tmp_path / "a", file_format=form, attachments=attached, report=False, keep="note")
@@ -250,9 +248,7 @@ GAUSS, FOUR = ph.masking.GaussianMask(variance=1), ph.masking.MisclassificationM
     ({"predictors": ["age"]}, "predictors must not be keys"),
     ({"association": "copula"}, "a copula has no place for 'region'"),
 ])  # fmt: skip
-def test_settings_that_do_not_fit_are_refused_by_name(
-    frame: pd.DataFrame, how: Any, message: str
-) -> None:
+def test_settings_that_do_not_fit_are_refused(frame: pd.DataFrame, how: Any, message: str) -> None:
     refuses(message, imputation(**how).release, frame, seed=1)
 
 

@@ -72,9 +72,8 @@ def test_masks_that_change_nothing_are_not_called_a_replacement() -> None:
     assert release.statement.left_as_they_were == ("sex", "grade", "region")
     assert "**The columns sex, grade, region hold the respondents' own values in nearly" in text
     assert "The column age was replaced" in text
-    assert f"{kept_by_mask_alone(6.0, 2):.1%}".replace("%", " %") in (
-        ph.masking.masks_by_type.__doc__ or ""
-    )
+    share = f"{kept_by_mask_alone(6.0, 2):.1%}".replace("%", " %")
+    assert share in (ph.masking.masks_by_type.__doc__ or "")
 
 
 def test_the_owner_sees_the_share_left_unchanged_and_nobody_else(tmp_path: Path) -> None:

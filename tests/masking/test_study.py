@@ -91,7 +91,5 @@ def test_mask_from_a_file(csv: Path, tmp_path: Path, run: Any) -> None:
     (["--key", ","], "keys must be a sequence of column names"),
     (["--key", "x", "--model", "cox"], "--model must be one of ols, probit, logit"),
 ])  # fmt: skip
-def test_bad_commands_are_one_line(
-    csv: Path, refused: Any, arguments: list[str], message: str
-) -> None:
+def test_bad_commands_are_one_line(csv: Path, refused: Any, arguments: Any, message: str) -> None:
     assert message in refused("mask", str(csv), *arguments, "--out", "out")

@@ -47,9 +47,8 @@ def test_worked_out_by_hand(real: pd.DataFrame) -> None:
     # Matches within 2 years. Set 1: target 0 has rows 0, 1; 1 none; 2 and 3 have row 2 (true for
     # target 2, false for 3), row 3 is 80. Set 2 is the data: 0 alone, 1 alone, 2 and 3 have both.
     first = pd.DataFrame({"age": [31, 28, 71, 80], "sex": ["f", "f", "m", "m"]})
-    risk = matching_risk(
-        real, [first, real], keys=["age", "sex"], radius={"age": 2}, rows_correspond=True
-    )
+    how: Any = {"keys": ["age", "sex"], "radius": {"age": 2}, "rows_correspond": True}
+    risk = matching_risk(real, [first, real], **how)
     assert risk.by_record.tolist() == [0.75, 0.5, 0.75, 0.75]
     assert risk.correct_by_record.tolist() == [0.75, 0.5, 0.75, 0.25]
     assert risk.n_matches.tolist() == [1.5, 0.5, 1.5, 1.5]

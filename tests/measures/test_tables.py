@@ -225,10 +225,8 @@ def test_the_nested_rule_takes_the_sets_imputation_by_imputation(real: pd.DataFr
 
 
 def test_reads_what_can_be_read_in_one_way() -> None:
-    dates, days = (
-        pd.to_datetime(["2020-01-01", "2020-01-02", None]),
-        ["2020-01-02", "2020-01-05", ""],
-    )
+    dates = pd.to_datetime(["2020-01-01", "2020-01-02", None])
+    days = ["2020-01-02", "2020-01-05", ""]
     own = {"n": [1, 2, 3], "flag": [True, False, True], "code": ["1", "2", "2"], "when": dates}
     other = {"when": days, "code": [2.0, 1, 1], "flag": ["False", "True", "True"]}
     data = pd.DataFrame(own)
@@ -292,18 +290,14 @@ def test_bad_arguments_are_named(real: pd.DataFrame, call: Any, message: str) ->
 
 def test_logical_outcomes_are_zeros_and_ones(real: pd.DataFrame) -> None:
     data = real.assign(old=real["age"] > 50)
-    found = [
-        fitted(own, own, "old ~ sex", model="logit", rule="single")
-        for own in (data, data.astype({"old": "boolean"}), data.astype({"old": int}))
-    ]
+    tables = data, data.astype({"old": "boolean"}), data.astype({"old": int})
+    found = [fitted(own, own, "old ~ sex", model="logit", rule="single") for own in tables]
     for logical in found[:2]:
         pd.testing.assert_frame_equal(logical.table, found[2].table)
 
 
 @pytest.mark.parametrize("value", [3.0, 0.1, 1e7 / 3, 0.0])
-def test_models_that_leave_no_residual_are_refused_whatever_the_last_digit(
-    real: pd.DataFrame, value: float
-) -> None:
+def test_models_that_leave_no_residual_are_refused(real: pd.DataFrame, value: float) -> None:
     """A constant outcome has residuals of 0, or of a last digit, as the processor rounds."""
     flat = real.assign(age=value)
     for formula in ("age ~ 1", "age ~ sex"):

@@ -66,10 +66,8 @@ def test_weighted_intervals_cover_the_population() -> None:
 def test_a_column_of_ones_changes_no_number() -> None:
     real, other = sample(300, 1).assign(w=1), sample(300, 2).assign(w=1)
     plain = real.drop(columns="w"), other.drop(columns="w")
-    one, *others = (
-        utility_summary(*tables, **HOW, weights=weights)
-        for tables, weights in ((plain, None), ((real, other), "w"), ((real, plain[1]), "w"))
-    )
+    ways = (plain, None), ((real, other), "w"), ((real, plain[1]), "w")
+    one, *others = (utility_summary(*tables, **HOW, weights=w) for tables, w in ways)
     for summary in others:
         assert summary.overall() == one.overall()
         pd.testing.assert_frame_equal(summary.columns.estimates, one.columns.estimates)

@@ -77,10 +77,8 @@ def test_weights_are_functions_of_single_records(calibration: Calibration) -> No
     mixed = pd.concat([whole.iloc[[7, 8]], other], ignore_index=True)
     np.testing.assert_array_equal(calibration.weights(MODEL.bind(mixed))[:2], alpha[7:9])
     # In-sample weights are not: the negative control.
-    in_sample = [
-        ph.LipschitzWeighted(MODEL).weights(open_session(MODEL.bind(t), **OPTIONS))
-        for t in (whole, mixed)
-    ]
+    sessions = (open_session(MODEL.bind(table), **OPTIONS) for table in (whole, mixed))
+    in_sample = [ph.LipschitzWeighted(MODEL).weights(own) for own in sessions]
     assert (in_sample[1][:2] != in_sample[0][7:9]).any()
 
 
@@ -165,9 +163,7 @@ def test_another_coding_of_predictors_is_refused() -> None:
     refuses("coded as in the calibration", made.weights, model.bind(table.assign(g=table["g"] + 1)))
 
 
-def test_chains_in_another_mode_have_not_converged(
-    session: FitSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chains_in_another_mode_have_not_converged(session: FitSession, monkeypatch: Any) -> None:
     where = "pyhybrid.mechanisms.censored.censored.look_for_modes"
     monkeypatch.setattr(where, lambda *_: np.arange(8) == 1)
     mechanism = ph.Censored(MODEL, epsilon=4)

@@ -19,9 +19,8 @@ from pyhybrid.mechanisms.marginals import noisy_marginals, sample
 from pyhybrid.primitives.tables import Price, cross_table
 from pyhybrid.releases.statement import assumptions, not_covered
 from pyhybrid.reports.release import release_report
+from tests.mechanisms.test_reference_records import OWNERS_WORD
 from tests.refusals import refuses
-
-OWNERS_WORD = "The owner states that the reference holds no record that is released here."
 
 DOMAIN: dict[str, Any] = {
     "visits": ph.mechanisms.ColumnDomain(levels=(0,), bins=(1, 3, 10, 41)),
@@ -53,10 +52,8 @@ def mechanism(**changes: Any) -> ph.NoisyMarginals:
 
 def shares(df: pd.DataFrame, *columns: str) -> np.ndarray:
     """Shares of the cells of a table of columns of `DOMAIN`."""
-    domains = {
-        name: ph.mechanisms.ColumnDomain.from_dict({**DOMAIN, "sex": ("f", "m")}[name])
-        for name in columns
-    }
+    named = {**DOMAIN, "sex": ("f", "m")}
+    domains = {name: ph.mechanisms.ColumnDomain.from_dict(named[name]) for name in columns}
     places = tuple(own.places(df[name]) for name, own in domains.items())
     counts = np.zeros([own.n_cells for own in domains.values()])
     np.add.at(counts, places, 1)
@@ -122,9 +119,8 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
     a second cell of the last table alone (blocks of bins, with a delta), or nothing paid for it."""
     own = table.iloc[:600].assign(person=np.arange(600) // 3)
     unit: dict[str, Any] = {} if rows == 1 else {"unit": "person", "rows_per_unit": rows}
-    one = mechanism(
-        domain=FINE, epsilon=40.0 * rows, most_bins=4, delta=delta, relation=relation, **unit
-    )
+    unit |= {"epsilon": 40.0 * rows, "delta": delta, "relation": relation}
+    one = mechanism(domain=FINE, most_bins=4, **unit)
     price, real = Price.of(one.epsilon, delta), measuring.noisy_tables
     whole, power = (price.epsilon, 1) if price.rho is None else (2 * price.rho, 2)
 
@@ -166,9 +162,7 @@ def test_no_record_moves_all_tables_by_more_than_the_price(
 
 
 @pytest.mark.parametrize("m", [1, 2])
-def test_what_is_released_depends_on_noisy_answers_alone(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, m: int
-) -> None:
+def test_releases_depend_on_noisy_answers_alone(table: Any, monkeypatch: Any, m: int) -> None:
     """Other values, the same answers and randomness: the same sets. Control: its own answers."""
     monkeypatch.setattr(noisy_marginals, "streams", lambda: randomness.streams(5))
     data, real, kept = table.iloc[:1200], measuring.noisy_tables, list[Any]()
@@ -228,9 +222,7 @@ def test_a_reference_tells_what_noise_drowns(table: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
-def test_bins_are_merged_by_noisy_counts_and_filled_again(
-    table: pd.DataFrame, delta: float | None
-) -> None:
+def test_bins_are_merged_by_noisy_counts_and_filled_again(table: pd.DataFrame, delta: Any) -> None:
     """Uniform values within four wide bins would miss the quantiles of a gamma law."""
     own = mechanism(domain=FINE, epsilon=1e4, delta=delta, most_bins=4)
     sets = own.release(table, n_synthetic=5)

@@ -49,7 +49,7 @@ def released(session: FitSession, mechanism: Any = None, m: int = 2) -> list[pd.
 
 @pytest.mark.parametrize("seed", [1, None])
 def test_releases_of_one_session_differ_and_repeat_with_the_seed(
-    seed: int | None, draws: list[int]
+    seed: Any, draws: list[int]
 ) -> None:
     """The first is that of a release without a session."""
     one, two = opened(seed), opened(seed)

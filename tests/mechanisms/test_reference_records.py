@@ -31,9 +31,8 @@ def survey(seed: int, n: int = 80) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def calibration() -> Calibration:
-    return ph.calibrate(
-        MODEL, survey(1), epsilon=6, n_draws=50, holds_no_released_record=True, **OPTIONS
-    )
+    frozen = {"n_draws": 50, "holds_no_released_record": True, **OPTIONS}
+    return ph.calibrate(MODEL, survey(1), epsilon=6, **frozen)
 
 
 @pytest.mark.samples
@@ -49,9 +48,7 @@ def test_on_other_records_it_is_strict(calibration: Calibration, tmp_path: Path)
 
 
 @pytest.mark.normal_draws
-def test_without_the_owners_word_nothing_is_strict(
-    calibration: Calibration, tmp_path: Path
-) -> None:
+def test_without_the_owners_word_nothing_is_strict(calibration: Any, tmp_path: Path) -> None:
     """Also of a stored calibration; the message says what to write."""
     unsaid = dataclasses.replace(calibration, holds_no_released_record=False)
     mechanism = ph.Censored(calibration=unsaid, check_modes=False)
@@ -70,9 +67,7 @@ def test_without_the_owners_word_nothing_is_strict(
 
 
 @pytest.mark.normal_draws
-def test_a_calibration_is_read_back_whole_or_not_at_all(
-    calibration: Calibration, tmp_path: Path
-) -> None:
+def test_a_calibration_is_read_whole_or_not(calibration: Calibration, tmp_path: Path) -> None:
     made, folder = dataclasses.replace(calibration, scale=0.7, shift=0.1), tmp_path / "c"
     made.save(folder)
     assert folder.stat().st_mode & 0o777 == 0o700

@@ -35,9 +35,8 @@ session = session_fixture(lambda: MODEL.bind(people()), **OPTIONS)
 def test_epsilon_is_that_of_all_rows_of_a_person(session: FitSession) -> None:
     """As it was, a person with 8 rows was charged as one row: the control."""
     made = {"n_synthetic": 1, "n_draws_released": 1, "refits": 0}
-    person, row = (
-        ph.Unweighted(MODEL, unit=unit).release_from(session, **made) for unit in ("person", None)
-    )
+    own = (ph.Unweighted(MODEL, unit=unit) for unit in ("person", None))
+    person, row = (mechanism.release_from(session, **made) for mechanism in own)
     assert (person.charge.unit, row.charge.unit) == ("person", None)
     assert row.charge.epsilon < 0.3 * person.charge.epsilon, "the control: a row is no person"
     assert "remove all records of one person" in person.statement

@@ -19,10 +19,8 @@ from tests.models.targets import beyond_density
 from tests.models.test_contract import CASES
 from tests.refusals import refuses
 
-MODELS = {
-    CASES[name].model.program_name: CASES[name]
-    for name in ("negative binomial", "poisson", "beta regression", "normal", "bernoulli", "gamma")
-}
+_TESTED = ("negative binomial", "poisson", "beta regression", "normal", "bernoulli", "gamma")
+MODELS = {CASES[name].model.program_name: CASES[name] for name in _TESTED}
 ETA = dict.fromkeys(MODELS, 6) | {"normal_regression": 1}
 
 

@@ -119,10 +119,8 @@ def _negative_binomial(eta: Any, at: dict[str, Any]) -> Any:
 _RNG = np.random.default_rng(11)
 _COUNTS = _RNG.negative_binomial(3, 3 / (3 + np.exp(1 + 0.4 * X)))
 _YES = _RNG.random(N) < special.expit(0.4 + 0.8 * X)
-_THREE = (
-    np.column_stack([np.zeros(N), DESIGN[:, :2] @ [[0.4, -0.3], [0.8, -0.5]]])
-    + _RNG.gumbel(size=(N, 3))
-).argmax(axis=1)
+_UTILITY = np.column_stack([np.zeros(N), DESIGN @ [[0.4, -0.3], [0.8, -0.5]]])
+_THREE = (_UTILITY + _RNG.gumbel(size=(N, 3))).argmax(axis=1)
 _FOUR = np.searchsorted([-1.0, 0.3, 1.5], 0.8 * X + _RNG.logistic(size=N))
 _SHARES = _RNG.beta(2 * special.expit(0.3 * X), 2 * special.expit(-0.3 * X)).clip(0.001, 0.999)
 _AMOUNTS = (_RNG.gamma(2.0, np.exp(3 + 0.5 * X) / 2) + 0.01).round(2)
@@ -290,10 +288,8 @@ def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
     assert frozen.n == 20
     caps = [Cap(below=0.2 * k, above=0.1 * k, reference=center, frozen=frozen, region=1.0 * k)
             for k in (1, 2)]  # fmt: skip
-    density = [
-        ProgramAtPoints(new.program, new.stan_data(np.ones(40), cap=cap)).log_density(points)
-        for cap in caps
-    ]
+    data = [new.stan_data(np.ones(40), cap=cap) for cap in caps]
+    density = [ProgramAtPoints(new.program, own).log_density(points) for own in data]
     f, moved = log_lik_of(new, draws), weight * (log_lik_of(old, draws) - before)
     before_draws = old.frozen_log_lik(frozen, draws)
     expected, beyond = [], []
@@ -301,9 +297,8 @@ def test_programs_clip_by_frozen_rows_as_the_arrays_do(name: str) -> None:
         excess = (moved - np.clip(moved, -cap.below, cap.above)).mean(axis=1)
         np.testing.assert_allclose(cap.excess(before_draws), excess, rtol=1e-9, atol=1e-12)
         terms = np.clip(f - center + excess[:, None], -cap.below, cap.above)
-        clipped = new.log_lik(draws).clipped_total(
-            np.ones(40), cap.below, cap.above, center, excess
-        )
+        whole = new.log_lik(draws)
+        clipped = whole.clipped_total(np.ones(40), cap.below, cap.above, center, excess)
         np.testing.assert_allclose(clipped, terms.sum(axis=1), rtol=1e-9, atol=1e-9)
         beyond.append(np.maximum(-moved.mean(axis=1) - cap.farthest, 0))
         expected.append(terms.sum(axis=1) - cap.steep * beyond[-1])

@@ -42,14 +42,11 @@ def test_every_published_program_is_of_a_model() -> None:
 
 
 @pytest.mark.parametrize(("name", "cap"), [*((name, None) for name in MODELS), ("beta", 0.4)])
-def test_its_log_lik_is_weighted_and_pythons_and_alone_moves_the_target(
-    name: str, cap: float | None
-) -> None:
+def test_its_log_lik_is_weighted_pythons_and_alone_moves_the_target(name: str, cap: Any) -> None:
     bound = MODELS[name].bind(TABLE)
     other = np.random.default_rng(2).uniform(size=N)
-    programs = [
-        ProgramAtPoints(bound.program, bound.stan_data(alpha, cap=cap)) for alpha in (ALPHA, other)
-    ]
+    data = [bound.stan_data(alpha, cap=cap) for alpha in (ALPHA, other)]
+    programs = [ProgramAtPoints(bound.program, own) for own in data]
     points = np.random.default_rng(3).normal(size=(8, programs[0].n_unconstrained)) / 3
     if name == "negative_binomial":  # its 1/phi is unbounded, as published
         points[:, -1] = np.abs(points[:, -1]) + 0.1

@@ -20,7 +20,7 @@ from pyhybrid.engines.programs import declared_names, load_program
 from pyhybrid.models.families.regression import weighted_rows
 from tests.models.targets import AtPoints
 from tests.models.test_contract import CASES, X
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 WITH_OFFSET = [name for name in CASES if name.endswith(", offset")]
 
@@ -81,10 +81,8 @@ def test_formula_does_not_see_our_variables() -> None:
 
 def test_replicates_from_an_impossible_mean_are_refused() -> None:
     bound = ph.Poisson("y ~ 1").bind(pd.DataFrame({"y": [0, 1, 2]}))
-    with pytest.raises(SamplingError, match="mean is out of range"):
-        bound.model.draw_outcome(
-            {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
-        )
+    at = {"beta": np.array([50.0])}, bound.design.X, 0.0, np.random.default_rng(1)
+    fails(SamplingError, "mean is out of range", bound.model.draw_outcome, *at)
 
 
 def test_rows_that_differ_in_the_offset_alone_are_not_one() -> None:
@@ -105,12 +103,9 @@ def test_replicates_read_the_offset_of_the_table_given(name: str) -> None:
     made = bound.replicate(at, 0, rng(1), table.assign(x=1 - X)).to_numpy()[:, 0]
     one = {k: at.flat(k)[0] for k in bound.model.parameters}
     design = np.column_stack([np.ones(X.size), 1 - X])
-    expected, own = (
-        bound.model.from_support(
-            bound.model.draw_outcome(one, design, offset, rng(1)), bound.decimals
-        )
-        for offset in ((1 - X) / 2, bound.design.offset)
-    )
+    offsets = (1 - X) / 2, bound.design.offset
+    drawn = (bound.model.draw_outcome(one, design, offset, rng(1)) for offset in offsets)
+    expected, own = (bound.model.from_support(y, bound.decimals) for y in drawn)
     np.testing.assert_allclose(made, expected)
     assert not np.array_equal(expected, own)
 

@@ -88,8 +88,8 @@ def test_the_design_is_that_of_the_built_in_models() -> None:
     given = _table().assign(group=1)  # one level only: coded by itself it would lose columns
     made = own.replicate(draws, 0, np.random.default_rng(1), given)
     assert list(made.columns) == ["y"]
-    with pytest.raises(InvalidInput, match="must have one of its levels: row 'r0'"):
-        own.replicate(draws, 0, np.random.default_rng(1), _table().assign(group=9))
+    said, other = "must have one of its levels: row 'r0'", _table().assign(group=9)
+    refuses(said, own.replicate, draws, 0, np.random.default_rng(1), other)
 
 
 def test_programs_are_files_or_texts_and_travel(tmp_path: Path) -> None:
@@ -121,9 +121,7 @@ def test_a_later_step_reads_the_synthetic_first_column() -> None:
     """Data of the program, and what a function in Python sees, are of the synthetic table."""
     text = PROGRAM.replace("vector[n] weights;", "vector[n] weights; vector[n] x;")
     text = text.replace("poisson_rng(rate)", "x[i] > 1e3 ? 1000 + poisson_rng(rate) : 0")
-    bound = _model(text, data=lambda df: {"x": df["x"].to_numpy()}, predictors=("x",)).bind(
-        _table()
-    )
+    bound = _model(text, data=lambda df: {"x": [*df["x"]]}, predictors=("x",)).bind(_table())
     draws = draws_of(bound, draws=10)
     given = _table().drop(columns="y").assign(x=1e6)
     assert bound.replicate(draws, 0, np.random.default_rng(1), given)["y"].min() >= 1000
@@ -192,9 +190,8 @@ def test_programs_that_break_a_demand_are_refused(change: tuple[str, str], messa
     assert change[0] in PROGRAM
     text = PROGRAM.replace(*change)
     if "first" in text:  # a parameter's name that hides the weights
-        text = text.replace(
-            "model {", "transformed parameters { real first = weights[1]; }\nmodel {"
-        )
+        hidden = "transformed parameters { real first = weights[1]; }"
+        text = text.replace("model {", f"{hidden}\nmodel {{")
     refuses(message, lambda: _model(text).bind(_table()))
 
 

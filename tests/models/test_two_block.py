@@ -14,6 +14,7 @@ from tests.models.targets import draws_of, log_lik_of
 from tests.normal_draws import FEW_DRAWS
 from tests.refusals import refuses
 
+pytestmark = pytest.mark.normal_draws
 N = 300
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=N).round(1)
@@ -46,7 +47,6 @@ def assert_share(found: Any, chance: Any) -> None:
     assert abs(found.sum(axis=1).mean() - chance.sum()) < 5 * error
 
 
-@pytest.mark.normal_draws
 def test_a_record_tells_the_sum_of_its_blocks() -> None:
     bound = BOTH.bind(_table())
     draws = draws_of(bound, draws=30)
@@ -58,7 +58,6 @@ def test_a_record_tells_the_sum_of_its_blocks() -> None:
     assert np.isnan(bound.outcome).sum() == GONE.sum()
 
 
-@pytest.mark.normal_draws
 def test_codes_are_blocks_of_their_own() -> None:
     """-8 and 3 of all, then 0 of the others: a product's likelihood, and no amount is a code."""
     coded = np.where(ZERO, 0, np.where(GONE, -8, np.where(X > 0.8, 3, COUNT + 4)))
@@ -66,9 +65,8 @@ def test_codes_are_blocks_of_their_own() -> None:
     assert [block.name for block in bound.blocks] == ["-8", "3", "zero", "value"]
     assert "Whether a value of y is -8 or 3 or 0" in bound.assumptions[0]
     draws = draws_of(bound, draws=30)
-    first, second, zero = (
-        special.expit(draws.flat(f"beta_{name}") @ DESIGN.T) for name in ("-8", "3", "zero")
-    )
+    of_each = (draws.flat(f"beta_{name}") for name in ("-8", "3", "zero"))
+    first, second, zero = (special.expit(beta @ DESIGN.T) for beta in of_each)
     value = stats.poisson.logpmf(coded, np.exp(draws.flat("beta_value") @ DESIGN.T))
     rest = np.where(coded == 0, np.log(zero), np.log1p(-zero) + value)
     rest = np.log1p(-first) + np.where(coded == 3, np.log(second), np.log1p(-second) + rest)
@@ -80,7 +78,6 @@ def test_codes_are_blocks_of_their_own() -> None:
     assert set(made[made < 0]) == {-8}
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("model", [
     ph.NormalRegression("y ~ x", decimals=0, zeros=True),
     ph.Gamma("y ~ x", decimals=1, upper=400, zeros=True),
@@ -114,7 +111,6 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.normal_draws
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     make, y = COLUMNS[kind]
@@ -129,9 +125,8 @@ def test_missing_stays_missing_with_its_marker_and_dtype(kind: str) -> None:
     assert made.index.equals(table.index)
     assert {repr(v) for v in made[made.isna()]} == {repr(v) for v in table["y"][table["y"].isna()]}
     assert {type(v) for v in made.dropna()} == {type(v) for v in table["y"].dropna()}
-    assert_share(
-        made.isna().to_numpy()[None], special.expit(DESIGN @ draws.flat("beta_missing")[7])
-    )
+    chance = special.expit(DESIGN @ draws.flat("beta_missing")[7])
+    assert_share(made.isna().to_numpy()[None], chance)
 
 
 def test_one_charge_covers_all_blocks_and_says_so() -> None:
@@ -155,7 +150,6 @@ def test_survey_weights_act_in_every_block() -> None:
         assert total == pytest.approx(0.5 * table["w"].to_numpy()[block.at].sum())
 
 
-@pytest.mark.normal_draws
 def test_which_records_reach_a_block_does_not_change_its_coding() -> None:
     """A level that only records at 0 have keeps its column in the model of the amounts."""
     region = np.where(ZERO, "c", np.where(X > 0, "a", "b"))
@@ -166,7 +160,6 @@ def test_which_records_reach_a_block_does_not_change_its_coding() -> None:
     assert bound.replicate(draws, 0, np.random.default_rng(1)).shape == (N, 1)
 
 
-@pytest.mark.normal_draws
 def test_blocks_without_a_record_have_their_prior() -> None:
     for y in (np.where(GONE, np.nan, 0.0), np.where(ZERO, 0.0, AMOUNT)):
         bound = BOTH.bind(_table(y))

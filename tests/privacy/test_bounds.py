@@ -29,9 +29,8 @@ QUANTILES = st.sampled_from([0.05, 0.25, 0.5, 0.9, 0.95, 1.0])
 
 
 def matrices(elements: st.SearchStrategy[float] = FINITE) -> st.SearchStrategy[np.ndarray]:
-    return hnp.arrays(
-        float, hnp.array_shapes(min_dims=2, max_dims=2, max_side=7), elements=elements
-    )
+    shapes = hnp.array_shapes(min_dims=2, max_dims=2, max_side=7)
+    return hnp.arrays(float, shapes, elements=elements)
 
 
 @st.composite

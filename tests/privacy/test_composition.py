@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import poisson
 
 import pyhybrid as ph
 from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
@@ -17,7 +16,8 @@ from pyhybrid.privacy.composition import compose_charges
 from pyhybrid.privacy.conversions import ASYMPTOTIC_LOCAL, STRICT, epsilon_of_zcdp
 from pyhybrid.releases.statement import assumptions, not_covered
 from tests.audits.enumeration import log_posterior
-from tests.privacy.enumerated import LOG_LIK, SUPPORT, databases
+from tests.privacy.enumerated import SUPPORT, databases
+from tests.privacy.test_censoring import centered
 from tests.privacy.test_conversions import charge, of_strict
 from tests.refusals import refuses
 
@@ -104,7 +104,6 @@ def test_parts_that_do_not_belong_together() -> None:
     assert whole(person, person).unit == "person"
 
 
-CENTER = poisson.logpmf(SUPPORT, 5.0)
 ORDERS = np.array([1.0001, 1.5, 2.0, 4.0, 16.0])
 STEP = 1e-3  # of losses, which are rounded up to it
 DELTA = 1e-3
@@ -112,13 +111,8 @@ DELTA = 1e-3
 
 def neighbors(cap: Any, relation: str) -> tuple[np.ndarray, np.ndarray]:
     """Log posteriors of all neighbors of databases of two records, both ways: (grid, pairs)."""
-    held = {
-        rows: log_posterior(
-            ph.arrays.center_and_censor(LOG_LIK[:, list(rows)], CENTER[list(rows)], cap=cap)
-        )
-        for n in (1, 2)
-        for rows in databases(n)
-    }
+    every = (rows for n in (1, 2) for rows in databases(n))
+    held = {rows: log_posterior(centered(np.array(rows), cap)) for rows in every}
     pairs = []
     for rest in databases(1):
         own = [held[tuple(sorted((*rest, x)))] for x in SUPPORT]
@@ -164,15 +158,10 @@ def test_rho_of_a_cap_holds_for_every_neighbor(cap: Any, relation: str) -> None:
 def test_what_many_draws_are_charged_covers_them_together(cap: Any, relation: str) -> None:
     """The exact delta of 20 draws, of the pair of neighbors that they tell apart best."""
     m, span = 20, ph.arrays.range_of_censoring(cap)
-    epsilon, half = (
-        ph.arrays.epsilon_of_rho(
-            ph.arrays.rho_of_range(reach, n_draws_released=m, relation=relation), DELTA
-        )
-        for reach in (span, span / 2)
-    )
-    assert epsilon < 0.6 * ph.arrays.epsilon_of_censoring(
-        cap, n_draws_released=m, relation=relation
-    )
+    how: Any = {"n_draws_released": m, "relation": relation}
+    rhos = (ph.arrays.rho_of_range(reach, **how) for reach in (span, span / 2))
+    epsilon, half = (ph.arrays.epsilon_of_rho(rho, DELTA) for rho in rhos)
+    assert epsilon < 0.6 * ph.arrays.epsilon_of_censoring(cap, **how)
     p, q = neighbors(cap, relation)
     worst = int((np.exp(p) * (p - q)).sum(axis=0).argmax())
     p, q = p[:, worst], q[:, worst]

@@ -23,7 +23,7 @@ from pyhybrid.privacy import conversions
 from pyhybrid.privacy.charge import Gaussian, Lipschitz, PrivacyCharge, Range
 from pyhybrid.privacy.composition import compose, compose_charges
 from tests.golden import gaussian_formulas as precise  # nothing but the standard library
-from tests.refusals import refuses
+from tests.refusals import fails, refuses
 
 UNIT = {conversions.ASYMPTOTIC_LOCAL: Fraction(1, 100), conversions.STRICT: Fraction(1, 1_000_000)}
 KIND = st.sampled_from(sorted(UNIT))
@@ -82,10 +82,8 @@ def test_epsilon_follows_from_the_account_and_cannot_be_edited() -> None:
     assert charge(n_synthetic=20, n_draws_released=1).epsilon == 5.0
     assert charge(relation="replace").epsilon == 15.0
     assert charge(relation="replace", density_above_one=True).epsilon == 30.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        charge().kind = "strict"  # type: ignore[misc]
-    with pytest.raises(TypeError, match="epsilon"):
-        charge(epsilon=0.1)
+    fails(dataclasses.FrozenInstanceError, "", setattr, charge(), "kind", "strict")
+    fails(TypeError, "epsilon", charge, epsilon=0.1)
 
 
 def test_public_part_lacks_what_the_owner_keeps() -> None:
@@ -157,10 +155,8 @@ def test_numbers_that_no_float_holds_are_refused() -> None:
         lambda: ph.epsilon_of_mu(1e200, 1e-6),
     ):
         refuses("that floats can hold", call)
-    refuses(
-        "safety_factor must be a finite number", conversions.epsilon_of_bound, 1.0,
-        safety_factor=math.nan,
-    )  # fmt: skip
+    factor = {"safety_factor": math.nan}
+    refuses("safety_factor must be a finite number", conversions.epsilon_of_bound, 1.0, **factor)
 
 
 GRID = [0.0, 1e-9, 1e-3, 0.05, 0.207, 0.26, 1.0, 1.146, 4.0, 15.0, 60.0]
@@ -204,9 +200,8 @@ def test_composition_by_squares_never_rounds_down() -> None:
     assert exact <= Decimal(ph.arrays.compose_mu(mus)) <= exact * (1 + Decimal("1e-15"))
     assert ph.arrays.compose_mu([]) == 0
     assert ph.arrays.compose_mu([0.3]) == 0.3
-    assert ph.arrays.mu_of_release(0.3, n_draws_released=20) == pytest.approx(
-        ph.arrays.compose_mu([0.3] * 20)
-    )
+    due = pytest.approx(ph.arrays.compose_mu([0.3] * 20))
+    assert ph.arrays.mu_of_release(0.3, n_draws_released=20) == due
     assert ph.arrays.mu_of_release(0.3, relation="replace") == 0.6
 
 
@@ -223,10 +218,8 @@ def test_a_bounded_range_is_concentrated() -> None:
         for p in np.linspace(0.001, 0.999, 300):  # the extreme pairs have two points
             q = p * math.exp(eta) / (1 - p + p * math.exp(eta))
             for order in (1.0001, 1.5, 2.0, 8.0, 64.0):
-                terms = [
-                    order * math.log(a) + (1 - order) * math.log(b)
-                    for a, b in ((p, q), (1 - p, 1 - q))
-                ]
+                pairs = np.log([(p, q), (1 - p, 1 - q)])
+                terms = pairs @ [order, 1 - order]
                 divergence = np.logaddexp(*terms) / (order - 1)
                 assert divergence <= order * rho * (1 + 1e-9)
                 tightest = max(tightest, divergence / (order * rho))
@@ -261,9 +254,7 @@ def test_epsilon_covers_the_gaussian_mechanism_and_is_below_the_simple_bound(
     assert 0 <= found <= conversions.epsilon_of_rho(rho, delta)
     assert conversions.delta_of_mu(math.sqrt(2 * rho), found) <= delta
     orders = [1 + math.exp(k / 200) for k in range(-2000, 4000)]
-    by_hand = min(
-        a * rho + math.log(1 / (a * delta)) / (a - 1) + math.log(1 - 1 / a) for a in orders
-    )
+    by_hand = min(a * rho - math.log(a * delta) / (a - 1) + math.log(1 - 1 / a) for a in orders)
     assert found == pytest.approx(max(by_hand, 0.0), rel=1e-4, abs=1e-6)
 
 

@@ -41,10 +41,8 @@ def test_the_ratio_of_evidences_is_that_of_the_sums() -> None:
             change = terms[:, i]
             exact = change - (whole - rest)
             levels = (np.arange(20_000) + 0.5) / 20_000
-            at, without = (
-                change[np.searchsorted(np.cumsum(np.exp(p)), levels).clip(max=len(p) - 1)]
-                for p in (whole, rest)
-            )
+            places = (np.searchsorted(np.cumsum(np.exp(p)), levels) for p in (whole, rest))
+            at, without = (change[place.clip(max=len(change) - 1)] for place in places)
             found = refits._log_evidence_ratio(at, without)
             assert found == pytest.approx(exact.mean(), abs=0.01)
 

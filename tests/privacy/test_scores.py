@@ -82,9 +82,8 @@ def test_without_a_clip_one_step_is_least_squares():
     np.testing.assert_allclose(found, ridge, atol=5e-3)
     np.testing.assert_allclose(design.center, 0, atol=1e-9)  # nothing is clipped off
     inverse = np.linalg.inv(X.T @ X + precision)
-    np.testing.assert_allclose(
-        design.covariance(0.0), inverse @ (X.T @ X) @ inverse, rtol=0.05, atol=1e-6
-    )
+    sandwich = inverse @ (X.T @ X) @ inverse
+    np.testing.assert_allclose(design.covariance(0.0), sandwich, rtol=0.05, atol=1e-6)
     covariance = posterior_covariance(design, precision, noise_sd=0.0)
     np.testing.assert_allclose(covariance, inverse, rtol=0.05, atol=1e-6)
 
@@ -160,9 +159,8 @@ def test_centering_removes_the_bias_of_a_skewed_score():
     steps = []
     for _ in range(400):
         total = clip_scores(rng.exponential(1, (n, 1)) - 1, design.whitening, design.clip).sum(0)
-        steps.append(
-            scoring_step(np.zeros(1), total, design, np.zeros(1), flat, noise_sd=0.0).item()
-        )
+        step = scoring_step(np.zeros(1), total, design, np.zeros(1), flat, noise_sd=0.0)
+        steps.append(step.item())
     error = np.std(steps) / 20
     assert abs(np.mean(steps)) < 5 * error + 0.2 * np.std(steps)
     uncentered = design.center.item() / design.jacobian.item()
@@ -182,8 +180,7 @@ def test_a_step_moves_the_linear_predictor_by_no_more_than_its_limit():
 def test_survey_weights_enter_the_clip_and_not_the_derivative():
     rng = np.random.default_rng(6)
     scores, weights = rng.normal(size=(200, 300, 1)), np.repeat([0.5, 1.5], 150)[None, :, None]
-    design = scoring_design(
-        scores, np.zeros((1, 1)), mu=1e9, clips=(1e6,), weighted=scores * weights
-    )
+    how = {"mu": 1e9, "clips": (1e6,), "weighted": scores * weights}
+    design = scoring_design(scores, np.zeros((1, 1)), **how)
     W = design.whitening.item()
     np.testing.assert_allclose(design.jacobian.item(), W * 300, rtol=0.02)  # sum of w E[s^2]

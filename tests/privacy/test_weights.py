@@ -91,9 +91,7 @@ MATRIX = hnp.arrays(float, (4, 3), elements=st.floats(allow_nan=True, allow_infi
 
 
 @given(MATRIX, hnp.arrays(float, 3, elements=WEIGHT), st.floats(1e-6, 1e6))
-def test_censored_terms_never_leave_the_cap(
-    log_lik: np.ndarray, alpha: np.ndarray, cap: float
-) -> None:
+def test_terms_never_leave_the_cap(log_lik: np.ndarray, alpha: np.ndarray, cap: float) -> None:
     result = censor(log_lik, alpha, cap=cap)
     assert (np.abs(result) <= cap).all(), "NaN fails this as well"
     for (s, i), f in np.ndenumerate(log_lik):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pyhybrid as ph
-from pyhybrid.core.errors import BudgetExceeded, InvalidInput
+from pyhybrid.core.errors import BudgetExceeded
 from pyhybrid.releases.column_decisions import Decisions
 from tests.fits import fit_options
 from tests.refusals import fails, refuses
@@ -83,24 +83,21 @@ def test_wrong_decisions(decisions: Any, message: str, release: ph.Release, tmp_
 
 
 def test_missing_identifiers_stay_missing_and_labels_can_be_dropped(tmp_path: Path) -> None:
-    table = _table()[["y", "person_id"]].set_index(
-        pd.Index([f"person {k * k}" for k in range(N)], name="who")
-    )
+    who = pd.Index([f"person {k * k}" for k in range(N)], name="who")
+    table = _table()[["y", "person_id"]].set_index(who)
     table["person_id"] = table["person_id"].astype("Int64")
     table.iloc[3, 1] = pd.NA
     release = ph.Unweighted(ph.Poisson("y ~ 1")).release(table, **FAST)
-    with pytest.raises(InvalidInput, match="'who': it looks like an identifier"):
-        release.save(tmp_path / "out", ids="person_id", report=False)
-    release.save(tmp_path / "out", ids="person_id", drop="who", report=False)
+    how = {"ids": "person_id", "report": False}
+    refuses("'who': it looks like an identifier", release.save, tmp_path / "out", **how)
+    release.save(tmp_path / "out", drop="who", **how)
     made = ph.Release.load(tmp_path / "out").synthetic[0]
     assert made.index.equals(pd.RangeIndex(N))
     assert made["person_id"].isna().tolist() == table["person_id"].isna().tolist()
     assert b"person 9" not in (tmp_path / "out/public/synthetic_1.csv").read_bytes()
 
 
-def test_on_the_command_line_before_anything_is_fitted(
-    tmp_path: Path, run: Any, refused: Any
-) -> None:
+def test_on_the_command_line_before_any_fit(tmp_path: Path, run: Any, refused: Any) -> None:
     _table().to_csv(tmp_path / "data.csv", index=False)
     common = ("synthesize", "data.csv", "--formula", "y ~ 1", "--model", "poisson", "--mechanism",
               "unweighted", "--out", "out", "--fit",

@@ -33,9 +33,8 @@ TERMS: dict[str, Any] = {"kind": "strict", "relation": "replace"}
 
 def answer(epsilon: float = 1.0, relation: str = "replace") -> LaplaceAnswer:
     """A primitive's answer, built without OpenDP: the ledger does not ask where noise is from."""
-    return answered(
-        PrivacyCharge.strict(mechanism="laplace_counts", epsilon=epsilon, relation=relation)
-    )
+    counted = {"mechanism": "laplace_counts", "epsilon": epsilon}
+    return answered(PrivacyCharge.strict(**counted, relation=relation))
 
 
 def answered(charge: PrivacyCharge) -> LaplaceAnswer:
@@ -91,9 +90,7 @@ def test_the_same_release_is_charged_once_and_an_equal_one_again(path: Path) -> 
     refuses("must have the charge of entry 1 of ledger", ledger.add, cheaper)
 
 
-def test_unlike_charges_are_refused_also_where_a_file_has_them(
-    path: Path, release: ph.Release
-) -> None:
+def test_unlike_charges_are_refused_also_in_a_file(path: Path, release: ph.Release) -> None:
     ledger = ph.Ledger(path, budget=1000, **TERMS)
     ledger.add(answer())
     for unlike in (release, answer(relation="remove")):
@@ -139,8 +136,8 @@ def test_epsilons_add_for_random_numbers_of_their_own(path: Path, tmp_path: Path
 def test_saving_charges_before_it_writes(path: Path, release: ph.Release, tmp_path: Path) -> None:
     epsilon = release.charge.epsilon
     small = local_ledger(path, epsilon - 0.01)
-    with pytest.raises(BudgetExceeded, match="Nothing was written"):
-        release.save(tmp_path / "out", ledger=small, report=False)
+    how = {"ledger": small, "report": False}
+    fails(BudgetExceeded, "Nothing was written", release.save, tmp_path / "out", **how)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["survey.ledger"]
     ledger = local_ledger(tmp_path / "enough", epsilon)
     release.save(tmp_path / "out", ledger=ledger, report=False)
@@ -207,9 +204,7 @@ def test_lines_that_are_no_entries_are_found(three: ph.Ledger) -> None:
     refuses("must be a ledger of format 2", ph.Ledger, three.path)
 
 
-def test_a_disk_error_leaves_the_file_as_it_was(
-    three: ph.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_error_leaves_the_file_as_it_was(three: ph.Ledger, monkeypatch: Any) -> None:
     before = three.path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", no_space)
@@ -218,9 +213,7 @@ def test_a_disk_error_leaves_the_file_as_it_was(
     assert three.add(answer()).number == 4
 
 
-def test_the_file_is_private_and_a_locked_one_is_waited_for(
-    three: ph.Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_private_and_a_locked_one_awaited(three: ph.Ledger, monkeypatch: Any) -> None:
     assert stat.S_IMODE(three.path.stat().st_mode) == 0o600
     monkeypatch.setattr("pyhybrid.releases.ledger._WAIT", 0.1)
     with _locked(three.path):

@@ -29,9 +29,7 @@ def _no_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MODES, lambda *_: np.zeros(8, dtype=bool))
 
 
-def failing_at_first(
-    monkeypatch: pytest.MonkeyPatch, times: int = 1, failing: float = 1.234, **changes: Any
-) -> None:
+def failing_at_first(monkeypatch: Any, times: int = 1, rhat: float = 1.234, **changes: Any) -> None:
     """Chains that fail the rule `times` times, whatever they did, and then show other numbers. At
     an R-hat of 1.234 they are made anew, at 1.05 they go on."""
     diagnose, failed = sessions.diagnose, []
@@ -40,8 +38,8 @@ def failing_at_first(
         found = replace(diagnose(*given), problems=(), **changes)
         if len(failed) < times:
             failed.append(1)
-            said = f"R-hat of beta[1] is {failing}, must be at most 1.01"
-            return replace(found, problems=(said,), max_rhat=failing)
+            said = f"R-hat of beta[1] is {rhat}, must be at most 1.01"
+            return replace(found, problems=(said,), max_rhat=rhat)
         return found
 
     monkeypatch.setattr(sessions, "diagnose", told)
@@ -67,9 +65,7 @@ def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
     one, table = made(people()), people()
     if neighbor:
         table.loc[7, ["y", "x"]] = [11, 0]
-    failing_at_first(
-        monkeypatch, failing=failing, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3
-    )
+    failing_at_first(monkeypatch, rhat=failing, max_rhat=1.004, min_ess_bulk=512.0, n_divergent=3)
     other = made(table)
     assert one.charge.kind == other.charge.kind == "strict"
     assert (one.diagnostics.attempts, other.diagnostics.attempts) == (1, 1 + (failing > 1.1))
@@ -82,9 +78,7 @@ def test_a_strict_public_part_is_the_same_whatever_the_fit_went_through(
     assert (loaded.statement, loaded.requested) == (other.statement, OPTIONS["settings"])
 
 
-def test_the_check_sees_what_a_fit_went_through(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_check_sees_what_a_fit_went_through(tmp_path: Path, monkeypatch: Any) -> None:
     """A local charge has the draws that ran; a statement once had the settings that ran."""
     unweighted = ph.Unweighted(MODEL)
     one, strict = made(people(), unweighted, seed=1), made(people())
@@ -94,9 +88,7 @@ def test_the_check_sees_what_a_fit_went_through(
     assert public(one, tmp_path / "one") != public(other, tmp_path / "two")
     failing_at_first(monkeypatch)
     again = made(people())
-    as_once = [
-        replace(each, requested=each.provenance.settings).statement for each in (strict, again)
-    ]
+    as_once = [replace(own, requested=own.provenance.settings).statement for own in (strict, again)]
     assert as_once[0] != as_once[1]
 
 

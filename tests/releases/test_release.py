@@ -45,10 +45,9 @@ def release(table: pd.DataFrame) -> ph.Release:
 
 def test_everything_but_the_outcome_comes_back(table: pd.DataFrame, release: ph.Release) -> None:
     before = table.copy(deep=True)
+    others = table.drop(columns="visits")
     for synthetic in release.synthetic:
-        pd.testing.assert_frame_equal(
-            synthetic.drop(columns="visits"), table.drop(columns="visits")
-        )
+        pd.testing.assert_frame_equal(synthetic.drop(columns="visits"), others)
         assert list(synthetic.columns) == list(table.columns)
         assert synthetic["visits"].dtype == table["visits"].dtype
         assert (synthetic["visits"] >= 0).all()
@@ -56,19 +55,15 @@ def test_everything_but_the_outcome_comes_back(table: pd.DataFrame, release: ph.
     pd.testing.assert_frame_equal(table, before)
 
 
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_saved_releases_load_as_they_were(
-    release: ph.Release, file_format: str, tmp_path: Path
-) -> None:
-    release.save(tmp_path / "out", file_format=file_format, report=False)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_saved_releases_load_as_they_were(release: ph.Release, form: str, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", file_format=form, report=False)
     loaded = ph.Release.load(tmp_path / "out")
     for ours, theirs in zip(release.synthetic, loaded.synthetic, strict=True):
-        expected = ours if file_format == "parquet" else ours.replace({"note": {"": np.nan}})
+        expected = ours if form == "parquet" else ours.replace({"note": {"": np.nan}})
         pd.testing.assert_frame_equal(theirs, expected, check_index_type=False, check_freq=False)
-    assert loaded.charge == release.charge
-    assert loaded.diagnostics == release.diagnostics
-    assert loaded.provenance == release.provenance
-    assert loaded.statement == release.statement
+    for name in ("charge", "diagnostics", "provenance", "statement"):
+        assert getattr(loaded, name) == getattr(release, name), name
     np.testing.assert_array_equal(loaded.confidential.alpha, release.confidential.alpha)
     np.testing.assert_array_equal(loaded.confidential.lipschitz, release.confidential.lipschitz)
     assert loaded.confidential.entropy == 987654321
@@ -92,9 +87,7 @@ def test_plot_shows_the_data_beside_the_sets(release: ph.Release) -> None:
     refuses("column must be a synthesized one, visits", ph.reports.plot_release, release, "other")
 
 
-def test_a_full_folder_is_refused_and_overwritten_on_demand(
-    release: ph.Release, tmp_path: Path
-) -> None:
+def test_a_full_folder_is_overwritten_on_demand(release: ph.Release, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     release.save(out, report=False)  # empty is fine
@@ -203,9 +196,7 @@ def test_statement_says_what_it_must(release: ph.Release) -> None:
         assert sentence in text
 
 
-def test_no_release_is_lost_to_its_report(
-    release: ph.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_report_costs_a_release(release: ph.Release, tmp_path: Path, monkeypatch: Any) -> None:
     """Seen: a traceback of the report after an hour of fitting, and nothing saved."""
 
     def fails(*_: object, **_how: object) -> dict[str, str]:

@@ -17,9 +17,7 @@ def test_text_is_escaped() -> None:
 
 
 @pytest.mark.parametrize("kernel", [object(), None])
-def test_a_notebook_draws_one_bar_where_no_progress_is_asked_for(
-    kernel: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_draws_one_bar_where_none_is_given(kernel: object, monkeypatch: Any) -> None:
     """Without numbers of the data; what is called inside draws no other, a terminal none."""
     sent, told = list[Any](), list[Any]()
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel))
