@@ -40,7 +40,6 @@ from pyhybrid.measures.matching import match_counts
 from pyhybrid.models.formula.values import numbers_of
 
 _LOG_2PI = float(np.log(2 * np.pi))
-Codes = npt.NDArray[np.intp]
 SUBGROUPS = ("low", "medium", "high")
 _nothing = functools.partial(np.zeros, 0)
 
@@ -123,7 +122,7 @@ def _pair(x: Any, w: Any) -> tuple[FloatArray, FloatArray]:
     return values, copies
 
 
-def _codes(values: FloatArray, levels: int) -> Codes:
+def _codes(values: FloatArray, levels: int) -> IntArray:
     codes = values.astype(np.intp)
     if ((codes != values) | (codes < 0) | (codes >= levels)).any():
         raise InvalidInput(f"codes must be whole numbers from 0 to {levels - 1}")
@@ -240,7 +239,7 @@ class MisclassificationMask:
         with np.errstate(divide="ignore"):
             return float(np.log(held.max(axis=0) / held.min(axis=0)).max())
 
-    def draw(self, x: Any, rng: np.random.Generator) -> Codes:
+    def draw(self, x: Any, rng: np.random.Generator) -> IntArray:
         """W, codes of shape (n,)."""
         steps = np.cumsum(np.asarray(self.matrix), axis=1)[:, :-1]
         uniform = rng.random(np.size(x))[:, None]

@@ -260,11 +260,8 @@ def _weighted_statistics(
             values[k] = weights @ ordered / total
             continue
         low = (total - step) * p
-        ends = [
-            np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
-            for at in (low, low + step)
-        ]
-        values[k] = middle + (ends[1] - ends[0]) / step
+        ends = zip(np.stack([low, low + step], axis=1), through, sums, strict=True)
+        values[k] = middle + np.diff([np.interp(*row) for row in ends])[:, 0] / step
     return values
 
 

@@ -199,11 +199,8 @@ def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
     schema = read_json(folder / "schema.json")
     names = [folder / f"synthetic_{place}" for place in range(1, n_synthetic + 1)]
     if names[0].is_dir():
-        parts = [sorted(name.glob("part-*.parquet")) for name in names]
-        return [
-            pd.concat([pd.read_parquet(part) for part in of_set], ignore_index=True)
-            for of_set in parts
-        ]
+        parts = [map(pd.read_parquet, sorted(name.glob("part-*.parquet"))) for name in names]
+        return [pd.concat(of_set, ignore_index=True) for of_set in parts]
     return [_read_table(Path(f"{name}.{schema['file_format']}"), schema) for name in names]
 
 
