@@ -86,8 +86,7 @@ class Column:
         if self.kind != "continuous":
             levels = np.empty(self.n_levels, dtype=object)
             levels[:] = self.levels
-            released: pd.Series = column_like(levels[values], self.like).astype(self.like.dtype)
-            return released
+            return column_like(levels[values], self.like).astype(self.like.dtype)
         shown = on_grid(self.center + self.scale * values, self.decimals)
         return in_form_of(shown, self.like)
 

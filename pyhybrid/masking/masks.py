@@ -1,8 +1,7 @@
 r"""Mask models p(W | X) [J22]: what is drawn from the true value of a key, and its density.
 
-The released X* is drawn from p(X | Z, theta) p(W | X): a weak mask (small variance, large
-separation) holds X* near X, a strong one leaves it to the association model. Continuous keys are
-masked standardized, the others as codes 0 .. levels - 1. No release here is differentially private.
+A weak mask (small variance, large separation) holds the released X* near X, a strong one leaves it
+to the association model. Continuous keys are masked standardized, others as codes 0 .. levels - 1.
 
 Continuous: prior N(mu, sigma2), W_k ~ N(X, s2), k = 1 .. K, gives a normal with precision
 1/sigma2 + K/s2 and mean (mu/sigma2 + sum_k W_k/s2) / precision. Categorical: probabilities

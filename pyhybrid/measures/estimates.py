@@ -207,9 +207,8 @@ class _Sample:
         check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
         weight = check_weights(weights, vector.size, f"weights of {name}")
         order = np.argsort(vector, kind="stable")
-        if weight is None:
-            return cls(vector[order], np.ones(vector.size), even=True)
-        return cls(vector[order], weight[order], even=False)
+        held = np.ones(vector.size) if weight is None else weight[order]
+        return cls(vector[order], held, even=weight is None)
 
     def heights(self, at: FloatArray) -> FloatArray:
         """The distribution function at other values."""

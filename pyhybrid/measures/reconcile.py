@@ -87,10 +87,10 @@ def column_names(names: Any, what: str) -> list[str]:
 def reconcile_tables(
     real: pd.DataFrame | Tables,
     synthetic: Any = None,
-    *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     weights: str | None = None,
+    *,
     what: str = "column",
     holdout: Any = None,
 ) -> Tables:
