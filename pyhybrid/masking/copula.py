@@ -109,8 +109,8 @@ class CopulaModel:
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Latents within what is observed, free where it is missing; then mean and covariance."""
-        for j, margin in enumerate(self.margins):
-            self._redraw(state, j, rng, imputed=None if impute else margin.gaps)
+        for j in range(self.size):
+            self._redraw(state, j, rng, impute=impute)
         self._draw_parameters(state, rng)
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
@@ -164,19 +164,18 @@ class CopulaModel:
         return {name: values for name, values in drawn.items() if name in self.keys}
 
     def _redraw(
-        self, state: _State, j: int, rng: np.random.Generator, *, imputed: Rows | None = None
+        self, state: _State, j: int, rng: np.random.Generator, *, impute: bool = True
     ) -> None:
         """Latents of a column within what is observed; those of its gaps are free, or keep the
-        values that were `imputed`."""
+        values that were imputed."""
         margin = self.margins[j]
         if not margin.continuous:
             self._constrain(state, j, margin.there, margin.column.values[margin.there], rng)
-        if not margin.gaps.size:
-            return
-        if imputed is None:
-            self._free(state, j, margin.gaps, rng)
-        elif not margin.continuous:
-            self._constrain(state, j, imputed, margin.observed(state.z[imputed, j]), rng)
+        gaps = margin.gaps
+        if gaps.size and impute:
+            self._free(state, j, gaps, rng)
+        elif gaps.size and not margin.continuous:
+            self._constrain(state, j, gaps, margin.observed(state.z[gaps, j]), rng)
 
     def _conditional(self, state: _State, j: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""

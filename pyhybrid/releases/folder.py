@@ -277,10 +277,8 @@ def read_records(
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
     # As text: Python reads numbers back exactly, C parsers may not.
     records = pd.read_csv(folder / "records.csv", dtype=str)
-    alpha, lipschitz = (  # of shape (0,) if the mechanism has none
-        records[name].astype(float).to_numpy() if name in records else np.empty(0)
-        for name in ("alpha", "lipschitz")
-    )
+    there = records.columns.intersection(["alpha", "lipschitz"])  # none if the mechanism has none
+    by_record = {name: records[name].astype(float).to_numpy() for name in there}
     met = (records["censored"] == "True").to_numpy() if "censored" in records else None
     charge, asked = PrivacyCharge.from_dict(run["charge"]), run.get("requested")
     diagnostics, made = run["diagnostics"], run["provenance"]
@@ -300,9 +298,8 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
             labels=labels,
             lipschitz_bound=charge.bound or 0.0,
             entropy=int(run["seed"]),
-            alpha=alpha,
-            lipschitz=lipschitz,
             censored=met,
+            **by_record,
         ),
         decisions=Decisions.of(**run.get("decisions", {})),
     )

@@ -94,11 +94,9 @@ class Estimates:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Estimates:
         """Inverse of `as_dict`."""
-        names, *arrays = ("names", "values", "covariance", "covariance_without_noise")
-        return cls(
-            names=tuple(str(name) for name in fields[names]),
-            **{name: np.array(fields[name], dtype=np.float64) for name in arrays},
-        )
+        arrays = ("values", "covariance", "covariance_without_noise")
+        read = {name: np.array(fields[name], dtype=np.float64) for name in arrays}
+        return cls(names=tuple(map(str, fields["names"])), **read)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
