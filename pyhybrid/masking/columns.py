@@ -17,6 +17,7 @@ import pandas as pd
 
 from pyhybrid.core.checks import (
     FloatArray,
+    IntArray,
     check_choice,
     check_count,
     check_names,
@@ -36,6 +37,7 @@ from pyhybrid.models.formula.values import (
 )
 
 Values = npt.NDArray[Any]
+Rows = slice | IntArray
 KINDS = ("continuous", "binary", "ordered", "nominal")
 MAX_LEVELS = 50
 """Most levels of a column that is not continuous."""
@@ -84,8 +86,7 @@ class Column:
         if self.kind != "continuous":
             levels = np.empty(self.n_levels, dtype=object)
             levels[:] = self.levels
-            released: pd.Series = column_like(levels[values], self.like).astype(self.like.dtype)
-            return released
+            return column_like(levels[values], self.like).astype(self.like.dtype)
         shown = on_grid(self.center + self.scale * values, self.decimals)
         return in_form_of(shown, self.like)
 
@@ -213,11 +214,9 @@ def bind_keys(roles: KeySynthesis, df: Any) -> BoundKeys:
     unknown = [name for name in roles.types if name not in names]
     if unknown:
         raise InvalidInput(f"types must be of keys or predictors: {unknown[0]!r} is neither")
-    for column in keys:
+    for column in (key for key in keys if key.n_levels):
         there = np.flatnonzero(~column.missing)
-        alone = there[:0]
-        if column.kind != "continuous":
-            alone = np.flatnonzero(np.bincount(column.values[there]) == 1)
+        alone = np.flatnonzero(np.bincount(column.values[there]) == 1)
         if alone.size:
             row = int(there[column.values[there] == alone[0]][0])
             raise InvalidInput(

@@ -57,9 +57,8 @@ class _SequentialComparator(KeySynthesis, ABC):
                     "values; leave it out, or use MaskedImputation"
                 )
         source = streams(seed)
-        method = self._method.format(self) + (
-            ", models of a resample for each set" if self.proper else ""
-        )
+        resampled = ", models of a resample for each set" if self.proper else ""
+        method = self._method.format(self) + resampled
         ones = np.ones((bound.n_records, 1))
         known = np.hstack([ones, *(c.encoded(c.values) for c in bound.complete)])
         rng = source.generator("comparator")

@@ -23,17 +23,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 from pyhybrid.core.errors import InvalidInput
-from pyhybrid.masking.columns import BoundKeys, Column, Values
+from pyhybrid.masking.columns import BoundKeys, Column, Rows, Values
 from pyhybrid.masking.families import draw_levels, elliptical_slice, log_between, truncated_normal
 from pyhybrid.masking.masks import Evidence
 
-Rows = slice | npt.NDArray[np.intp]
 _ORDER = ("continuous", "ordered", "binary")
 _SLOPE_PRECISION = 0.16  # coefficients N(0, 2.5^2), as of the sequential models
 _SHAPE, _RATE = 1.0, 0.05  # inverse gamma prior of free residual variances
@@ -50,7 +48,7 @@ class _Margin:
     values: FloatArray
     edges: FloatArray
     there: Rows
-    gaps: npt.NDArray[np.intp]
+    gaps: IntArray
 
     @property
     def continuous(self) -> bool:
@@ -111,8 +109,8 @@ class CopulaModel:
 
     def sweep(self, state: _State, rng: np.random.Generator, *, adapt: bool, impute: bool) -> None:
         """Latents within what is observed, free where it is missing; then mean and covariance."""
-        for j, margin in enumerate(self.margins):
-            self._redraw(state, j, rng, imputed=None if impute else margin.gaps)
+        for j in range(self.size):
+            self._redraw(state, j, rng, impute=impute)
         self._draw_parameters(state, rng)
 
     def quantities(self, state: _State) -> dict[str, FloatArray]:
@@ -162,26 +160,22 @@ class CopulaModel:
                     self._free(state, j, _ALL, rng)
                 else:
                     self._masked(state, j, margin, mask, rng)
-        return {
-            margin.column.name: margin.observed(state.z[:, j])
-            for j, margin in enumerate(self.margins)
-            if margin.column.name in self.keys
-        }
+        drawn = {m.column.name: m.observed(state.z[:, j]) for j, m in enumerate(self.margins)}
+        return {name: values for name, values in drawn.items() if name in self.keys}
 
     def _redraw(
-        self, state: _State, j: int, rng: np.random.Generator, *, imputed: Rows | None = None
+        self, state: _State, j: int, rng: np.random.Generator, *, impute: bool = True
     ) -> None:
         """Latents of a column within what is observed; those of its gaps are free, or keep the
-        values that were `imputed`."""
+        values that were imputed."""
         margin = self.margins[j]
         if not margin.continuous:
             self._constrain(state, j, margin.there, margin.column.values[margin.there], rng)
-        if not margin.gaps.size:
-            return
-        if imputed is None:
-            self._free(state, j, margin.gaps, rng)
-        elif not margin.continuous:
-            self._constrain(state, j, imputed, margin.observed(state.z[imputed, j]), rng)
+        gaps = margin.gaps
+        if gaps.size and impute:
+            self._free(state, j, gaps, rng)
+        elif gaps.size and not margin.continuous:
+            self._constrain(state, j, gaps, margin.observed(state.z[gaps, j]), rng)
 
     def _conditional(self, state: _State, j: int, rows: Rows) -> tuple[FloatArray, float]:
         """Mean and standard deviation of one latent given the others, in these rows."""
@@ -215,7 +209,7 @@ class CopulaModel:
             state.z[:, j] = truncated_normal(mean, sd, low, high, rng)
             return
 
-        def likelihood(z: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
+        def likelihood(z: FloatArray, which: IntArray) -> FloatArray:
             apart = margin.observed(z[:, 0]) - evidence.center[which]
             return np.asarray(-0.5 * evidence.precision[which] * apart**2)
 

@@ -30,12 +30,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from pyhybrid.core.checks import FloatArray
+from pyhybrid.core.checks import FloatArray, IntArray
 
 LogPosterior = Callable[[FloatArray], tuple[float, FloatArray]]
 """Log density, up to a constant, and its gradient."""
@@ -52,7 +51,6 @@ _COEFFICIENT_SD, _INTERCEPT_SD = 2.5, 5.0
 _GAP_MEAN, _GAP_SD = -0.5, 1.5
 _SMALL = 1e-280  # below, probabilities lose digits and are computed as logarithms
 _HALF_LOG_2PI = 0.5 * float(np.log(2 * np.pi))
-Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,7 +117,7 @@ def elliptical_slice(
     current: FloatArray,
     mean: FloatArray,
     prior_draw: FloatArray,
-    log_likelihood: Callable[[FloatArray, npt.NDArray[np.intp]], FloatArray],
+    log_likelihood: Callable[[FloatArray, IntArray], FloatArray],
     rng: np.random.Generator,
 ) -> FloatArray:
     """One update (n, d) of each record under its normal prior (`prior_draw` less its mean) and its
@@ -160,7 +158,7 @@ def truncated_normal(
     return np.asarray(mean + sd * np.where(turned, -z, z))
 
 
-def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> npt.NDArray[np.intp]:
+def draw_levels(log_weights: FloatArray, rng: np.random.Generator) -> IntArray:
     """One level of each record, with probabilities proportional to exp(log_weights) (n, levels)."""
     noise = rng.gumbel(size=log_weights.shape)
     return np.asarray((log_weights + noise).argmax(axis=1))
@@ -214,7 +212,7 @@ class LevelModel:
         return np.asarray(free[0] + np.concatenate(([0.0], np.cumsum(np.exp(free[1:])))))
 
     def log_probabilities(
-        self, eta: FloatArray, cuts: FloatArray, x: Codes | None = None
+        self, eta: FloatArray, cuts: FloatArray, x: IntArray | None = None
     ) -> FloatArray:
         """log P of every level, shape (n, levels), or of the levels x, shape (n,)."""
         if self.kind == "nominal":
@@ -226,7 +224,7 @@ class LevelModel:
         return log_between(edges[x] - eta[:, 0], edges[x + 1] - eta[:, 0])
 
     def log_posterior(
-        self, theta: FloatArray, design: FloatArray, x: Codes
+        self, theta: FloatArray, design: FloatArray, x: IntArray
     ) -> tuple[float, FloatArray]:
         """Log posterior density, up to a constant, and its gradient (size,)."""
         eta, (center, sd) = design @ self.coefficients(theta), self._prior

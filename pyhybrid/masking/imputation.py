@@ -227,9 +227,7 @@ class MaskedImputation(KeySynthesis):
 
     @property
     def _chain_settings(self) -> GibbsSettings:
-        if self.settings is not None:
-            return self.settings
-        return _COPULA if self.association == "copula" else GibbsSettings()
+        return self.settings or (_COPULA if self.association == "copula" else GibbsSettings())
 
     def _states(self, fit: MaskedFit, rng: np.random.Generator) -> Iterator[Any]:
         """A draw of the parameters for each set; within an imputation the imputed values stay."""

@@ -1,8 +1,7 @@
 r"""Mask models p(W | X) [J22]: what is drawn from the true value of a key, and its density.
 
-The released X* is drawn from p(X | Z, theta) p(W | X): a weak mask (small variance, large
-separation) holds X* near X, a strong one leaves it to the association model. Continuous keys are
-masked standardized, the others as codes 0 .. levels - 1. No release here is differentially private.
+A weak mask (small variance, large separation) holds the released X* near X, a strong one leaves it
+to the association model. Continuous keys are masked standardized, others as codes 0 .. levels - 1.
 
 Continuous: prior N(mu, sigma2), W_k ~ N(X, s2), k = 1 .. K, gives a normal with precision
 1/sigma2 + K/s2 and mean (mu/sigma2 + sum_k W_k/s2) / precision. Categorical: probabilities
@@ -40,7 +39,6 @@ from pyhybrid.measures.matching import match_counts
 from pyhybrid.models.formula.values import numbers_of
 
 _LOG_2PI = float(np.log(2 * np.pi))
-Codes = npt.NDArray[np.intp]
 SUBGROUPS = ("low", "medium", "high")
 _nothing = functools.partial(np.zeros, 0)
 
@@ -123,7 +121,7 @@ def _pair(x: Any, w: Any) -> tuple[FloatArray, FloatArray]:
     return values, copies
 
 
-def _codes(values: FloatArray, levels: int) -> Codes:
+def _codes(values: FloatArray, levels: int) -> IntArray:
     codes = values.astype(np.intp)
     if ((codes != values) | (codes < 0) | (codes >= levels)).any():
         raise InvalidInput(f"codes must be whole numbers from 0 to {levels - 1}")
@@ -240,7 +238,7 @@ class MisclassificationMask:
         with np.errstate(divide="ignore"):
             return float(np.log(held.max(axis=0) / held.min(axis=0)).max())
 
-    def draw(self, x: Any, rng: np.random.Generator) -> Codes:
+    def draw(self, x: Any, rng: np.random.Generator) -> IntArray:
         """W, codes of shape (n,)."""
         steps = np.cumsum(np.asarray(self.matrix), axis=1)[:, :-1]
         uniform = rng.random(np.size(x))[:, None]

@@ -1,8 +1,7 @@
 """A masked release: synthetic sets, how to combine them, and what stands in place of an epsilon.
 
-The statement names the keys that nearly all records keep, so that who analyzes or judges the
-release knows which were replaced in name only. What share of the records keeps its own value is for
-the owner alone (`MaskedRelease.unchanged`): it is a function of the confidential data.
+The statement names the keys that were replaced in name only. What share of the records keeps its
+own value is for the owner alone (`MaskedRelease.unchanged`).
 
 On disk a masked release is laid out as others are (`pyhybrid.releases.folder`), but for
 public/risk_statement.md and public/statement.json in place of statement and charge.
@@ -136,10 +135,7 @@ class MaskedRelease:
         return _unchanged(self.data, self.synthetic, self.keys)
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
-        """The same release with every column but the keys taken from `table`, as it stands there.
-
-        For files whose text is to come back letter by letter ("007", "1.50", "NA").
-        """
+        """The release with every column but the keys from `table`, as of `pyhybrid.Release`."""
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
         keys = list(self.keys)

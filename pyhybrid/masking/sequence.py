@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray
-from pyhybrid.masking.columns import BoundKeys, Values
+from pyhybrid.core.checks import FloatArray, IntArray
+from pyhybrid.masking.columns import BoundKeys, Rows, Values
 from pyhybrid.masking.families import (
     STEP,
     LevelModel,
@@ -39,7 +38,6 @@ from pyhybrid.masking.families import (
 )
 from pyhybrid.masking.masks import Evidence
 
-Rows = slice | npt.NDArray[np.intp]
 _MOVES = 2  # of the parameters of a model of levels in each sweep
 _ALL = slice(None)
 
@@ -67,9 +65,7 @@ class SequentialModel:
         widths = [c.width for c in self.columns]
         self.starts = self._base.shape[1] + np.concatenate(([0], np.cumsum(widths)))
         self.models = [
-            None
-            if c.kind == "continuous"
-            else LevelModel(kind=c.kind, n_levels=c.n_levels, n_columns=int(p))
+            LevelModel(kind=c.kind, n_levels=c.n_levels, n_columns=int(p)) if c.n_levels else None
             for c, p in zip(self.columns, self.starts, strict=False)
         ]
         self.gaps = [np.flatnonzero(c.missing) for c in self.columns]
@@ -128,18 +124,14 @@ class SequentialModel:
         missing in predictors is drawn along."""
         state = deepcopy(state)
         first_key = len(self.columns) - self.n_keys
-        drawn: list[tuple[int, Rows]] = [
-            (j, self.gaps[j] if j < first_key else _ALL)
-            for j in range(len(self.columns))
-            if j >= first_key or self.gaps[j].size
-        ]
-        for j, rows in drawn:
-            self._redraw(state, j, rows, evidence.get(self.columns[j].name), rng, later=False)
-        if len(drawn) > 1 and (evidence or first_key):  # else these draws are exact already
-            for _ in range(sweeps):
-                for j, rows in drawn:
-                    mask = evidence.get(self.columns[j].name)
-                    self._redraw(state, j, rows, mask, rng, later=True)
+        gaps = enumerate(self.gaps[:first_key])
+        drawn: list[tuple[int, Rows]] = [(j, rows) for j, rows in gaps if rows.size]
+        drawn += [(j, _ALL) for j in range(first_key, len(self.columns))]
+        exact = len(drawn) == 1 or not (evidence or first_key)  # at the first draw already
+        for sweep in range(1 if exact else 1 + sweeps):
+            for j, rows in drawn:
+                mask = evidence.get(self.columns[j].name)
+                self._redraw(state, j, rows, mask, rng, later=sweep > 0)
         return {c.name: state.values[j] for j, c in enumerate(self.columns) if j >= first_key}
 
     def _posterior(self, state: _State, j: int, rows: Any = _ALL) -> LogPosterior:
@@ -219,7 +211,7 @@ class SequentialModel:
         if not others:
             return np.asarray(mean + noise)
 
-        def likelihood(values: FloatArray, which: npt.NDArray[np.intp]) -> FloatArray:
+        def likelihood(values: FloatArray, which: IntArray) -> FloatArray:
             total = np.zeros(which.size)
             for k, rest, slope, x in others:
                 eta = rest[which] + values * slope

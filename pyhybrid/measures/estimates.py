@@ -207,9 +207,8 @@ class _Sample:
         check_each(np.isfinite(vector), name + " must be finite: element {} is not; leave it out")
         weight = check_weights(weights, vector.size, f"weights of {name}")
         order = np.argsort(vector, kind="stable")
-        if weight is None:
-            return cls(vector[order], np.ones(vector.size), even=True)
-        return cls(vector[order], weight[order], even=False)
+        held = np.ones(vector.size) if weight is None else weight[order]
+        return cls(vector[order], held, even=weight is None)
 
     def heights(self, at: FloatArray) -> FloatArray:
         """The distribution function at other values."""
@@ -260,11 +259,8 @@ def _weighted_statistics(
             values[k] = weights @ ordered / total
             continue
         low = (total - step) * p
-        ends = [
-            np.array([np.interp(*row) for row in zip(at, through, sums, strict=True)])
-            for at in (low, low + step)
-        ]
-        values[k] = middle + (ends[1] - ends[0]) / step
+        ends = zip(np.stack([low, low + step], axis=1), through, sums, strict=True)
+        values[k] = middle + np.diff([np.interp(*row) for row in ends])[:, 0] / step
     return values
 
 

@@ -224,9 +224,7 @@ def propensity_utility(
     tree; a missing category is one of its own. Categories enter CART as codes; of more than 50 the
     logistic regression takes the most frequent, the others being its reference.
     """
-    tables = reconcile_tables(
-        real, synthetic, columns=columns, categorical=categorical, weights=weights
-    )
+    tables = reconcile_tables(real, synthetic, columns, categorical, weights)
     check_choice(classifier, "classifier", ("logistic", "cart"))
     check_choice(null, "null", ("auto", "population", "paired"))
     check_count(n_permutations, "n_permutations", at_least=2)

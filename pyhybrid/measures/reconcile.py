@@ -51,8 +51,7 @@ class Tables:
 
     def numeric_keys(self, columns: Sequence[str], table: pd.DataFrame) -> FloatArray:
         """Values or level codes of columns for matching, then, of columns with missing values in
-        some table, whether the value is missing: it equals every other missing value of its column.
-        """
+        some table, whether the value is missing."""
         values, missing = [], []
         for column in columns:
             numbers = table[column] if self.is_number(column) else table[column].cat.codes
@@ -88,10 +87,10 @@ def column_names(names: Any, what: str) -> list[str]:
 def reconcile_tables(
     real: pd.DataFrame | Tables,
     synthetic: Any = None,
-    *,
     columns: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     weights: str | None = None,
+    *,
     what: str = "column",
     holdout: Any = None,
 ) -> Tables:
@@ -141,10 +140,7 @@ def reconcile_tables(
     for column in wanted:
         values = {name: table[column].reset_index(drop=True) for name, table in tables.items()}
         read[str(column)] = _read_column(column, values, as_codes=column in categorical)
-    data, *others = (
-        pd.DataFrame(dict(zip(read, parts, strict=True)))
-        for parts in zip(*read.values(), strict=True)
-    )
+    data, *others = (pd.DataFrame({c: read[c][k] for c in read}) for k in range(len(tables)))
     survey = tuple(_weights_of(table, weights, name) for name, table in tables.items())
     return Tables(real=data, synthetic=(*others,), names=(*tables,)[1:], weights=survey)
 

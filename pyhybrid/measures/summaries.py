@@ -156,9 +156,7 @@ def utility_summary(
         As in `pyhybrid.measures.model_utility`; if omitted "partially_synthetic", and "single" for
         m = 1.
     """
-    tables = reconcile_tables(
-        real, synthetic, columns=columns, categorical=categorical, weights=weights
-    )
+    tables = reconcile_tables(real, synthetic, columns, categorical, weights)
     generator = generator_of(rng)
     chosen = rule or (SINGLE if len(tables.synthetic) == 1 else "partially_synthetic")
     check_choice(chosen, "rule", MODEL_RULES)

@@ -120,9 +120,7 @@ def column_utility(
     n_resamples, rng
         As in `pyhybrid.measures.estimates`; None stands for 1000 resamples, 200 for many records.
     """
-    tables = reconcile_tables(
-        real, synthetic, columns=columns, categorical=categorical, weights=weights
-    )
+    tables = reconcile_tables(real, synthetic, columns, categorical, weights)
     resamples = n_resamples or (200 if len(tables.real) > _MANY else 1000)
     generator = generator_of(rng)
     distances: list[list[Any]] = []
@@ -199,9 +197,7 @@ def table_utility(
         records share keep a cell of their own. Missing values are a cell, too; of categories the
         49 most frequent keep theirs and the others share one.
     """
-    tables = reconcile_tables(
-        real, synthetic, columns=columns, categorical=categorical, weights=weights
-    )
+    tables = reconcile_tables(real, synthetic, columns, categorical, weights)
     bins = check_count(n_bins, "n_bins", at_least=2)
     cells = {name: _cells(tables, name, bins) for name in tables.real.columns}
     # weights that add to Kish's effective sample size, (sum w)^2 / sum w^2

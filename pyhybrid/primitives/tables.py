@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pyhybrid.core.checks import FloatArray, check_choice, check_positive
+from pyhybrid.core.checks import FloatArray, IntArray, check_choice, check_positive
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.primitives.noise import PrivateAnswer, whole_number_noise
 from pyhybrid.privacy.charge import PrivacyCharge
 from pyhybrid.privacy.conversions import CHANGED, RELATIONS, epsilon_of_zcdp, rho_of_zcdp
 
-IntArray = npt.NDArray[np.int64]
 _ASSUMED = "The tables and their cells were fixed without looking at the data."
 
 

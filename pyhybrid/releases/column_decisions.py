@@ -25,8 +25,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Decisions:
-    """Columns by what was decided: `drop` are left out, `keep` published as they are although
-    named, `ids` replaced by whole numbers in random order, which keep a person's rows together."""
+    """Columns by what was decided; the numbers for `ids` keep a person's rows together."""
 
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -87,11 +86,8 @@ def decided_tables(
         raise InvalidInput("ids must name columns: row labels can be dropped or kept")
     drop = [name for name in table.columns if str(name) in decisions.drop]
     gone = [level for level, name in enumerate(index) if name in decisions.drop]
-    codes = {
-        name: _numbered(table[name], entropy)
-        for name in table.columns
-        if str(name) in decisions.ids
-    }
+    replaced = [name for name in table.columns if str(name) in decisions.ids]
+    codes = {name: _numbered(table[name], entropy) for name in replaced}
     decided = []
     for table in tables:
         published = with_columns(table.drop(columns=drop), codes)

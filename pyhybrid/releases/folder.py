@@ -203,11 +203,8 @@ def read_tables(folder: Path, n_synthetic: int) -> list[pd.DataFrame]:
     schema = read_json(folder / "schema.json")
     names = [folder / f"synthetic_{place}" for place in range(1, n_synthetic + 1)]
     if names[0].is_dir():
-        parts = [sorted(name.glob("part-*.parquet")) for name in names]
-        return [
-            pd.concat([pd.read_parquet(part) for part in of_set], ignore_index=True)
-            for of_set in parts
-        ]
+        parts = [map(pd.read_parquet, sorted(name.glob("part-*.parquet"))) for name in names]
+        return [pd.concat(of_set, ignore_index=True) for of_set in parts]
     return [_read_table(Path(f"{name}.{schema['file_format']}"), schema) for name in names]
 
 
@@ -284,10 +281,8 @@ def read_records(
 def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecord:
     # As text: Python reads numbers back exactly, C parsers may not.
     records = pd.read_csv(folder / "records.csv", dtype=str)
-    alpha, lipschitz = (  # of shape (0,) if the mechanism has none
-        records[name].astype(float).to_numpy() if name in records else np.empty(0)
-        for name in ("alpha", "lipschitz")
-    )
+    there = records.columns.intersection(["alpha", "lipschitz"])  # none if the mechanism has none
+    by_record = {name: records[name].astype(float).to_numpy() for name in there}
     met = (records["censored"] == "True").to_numpy() if "censored" in records else None
     charge, asked = PrivacyCharge.from_dict(run["charge"]), run.get("requested")
     diagnostics, made = run["diagnostics"], run["provenance"]
@@ -307,9 +302,8 @@ def _record(folder: Path, run: dict[str, Any], labels: pd.Index) -> ReleaseRecor
             labels=labels,
             lipschitz_bound=charge.bound or 0.0,
             entropy=int(run["seed"]),
-            alpha=alpha,
-            lipschitz=lipschitz,
             censored=met,
+            **by_record,
         ),
         decisions=Decisions.of(**run.get("decisions", {})),
     )

@@ -251,9 +251,8 @@ class Ledger:
                             f"{self.path}: it was changed since; release anew"
                         )
                     return entry
-                earlier = entry.made_with
-                shared = made_with and earlier.get("seed") == made_with["seed"]
-                if shared and earlier != made_with:
+                shared = made_with and entry.made_with.get("seed") == made_with["seed"]
+                if shared and entry.made_with != made_with:
                     raise InvalidInput(
                         f"releases in ledger {self.path} must have random numbers of their own: "
                         f"this one shares those of entry {entry.number}, another mechanism's of "

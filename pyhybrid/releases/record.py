@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtri
 
-from pyhybrid.core.checks import FloatArray, check_fraction
+from pyhybrid.core.checks import BoolArray, FloatArray, check_fraction
 from pyhybrid.core.errors import InvalidInput
 from pyhybrid.engines import Diagnostics, Provenance, SamplerSettings
 from pyhybrid.fitting.reweighting import Reweighted
@@ -56,7 +55,7 @@ class Confidential:
     alpha: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
     lipschitz: FloatArray = field(default_factory=partial(np.empty, 0))  # (n,)
     lipschitz_bound: float = 0.0
-    censored: npt.NDArray[np.bool_] | None = None
+    censored: BoolArray | None = None
     loss: LocalLoss | None = None
 
     def __repr__(self) -> str:
@@ -75,10 +74,8 @@ class Estimates:
 
     def frame(self, level: float = 0.95) -> pd.DataFrame:
         """Estimates as a table; see `estimates`."""
-        error, alone = (
-            np.sqrt(np.diag(covariance))
-            for covariance in (self.covariance, self.covariance_without_noise)
-        )
+        error = np.sqrt(np.diag(self.covariance))
+        alone = np.sqrt(np.diag(self.covariance_without_noise))
         half = float(ndtri((1 + level) / 2)) * error
         columns = {
             "estimate": self.values,
@@ -97,11 +94,9 @@ class Estimates:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Estimates:
         """Inverse of `as_dict`."""
-        names, *arrays = ("names", "values", "covariance", "covariance_without_noise")
-        return cls(
-            names=tuple(str(name) for name in fields[names]),
-            **{name: np.array(fields[name], dtype=np.float64) for name in arrays},
-        )
+        arrays = ("values", "covariance", "covariance_without_noise")
+        read = {name: np.array(fields[name], dtype=np.float64) for name in arrays}
+        return cls(names=tuple(map(str, fields["names"])), **read)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -142,13 +142,12 @@ class Release(ReleaseRecord):
         names = [*map(str, table.columns), *labels, *before.drop]
         whole = before.with_these(decisions)
         check_decided(self.exposed, whole, names, self.synthesized)
-        if any(step.estimates is not None for step in self.parts or (self,)):
-            hidden = {*whole.drop, *whole.ids} & {*self.predictors}
-            if hidden:
-                raise InvalidInput(
-                    f"{min(hidden)!r} must be published as it is: clipped scores take predictors "
-                    "and survey weights as public; leave it out of the formula"
-                )
+        hidden = {*whole.drop, *whole.ids} & {*self.predictors}
+        if hidden and any(step.estimates is not None for step in self.parts or (self,)):
+            raise InvalidInput(
+                f"{min(hidden)!r} must be published as it is: clipped scores take predictors and "
+                "survey weights as public; leave it out of the formula"
+            )
         if whole == before:
             return self
         new = replace(whole, ids=tuple(name for name in whole.ids if name not in before.ids))

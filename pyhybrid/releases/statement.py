@@ -123,8 +123,7 @@ def shaping_columns(release: ReleaseRecord, parts: Sequence[ReleaseRecord]) -> s
         of_models |= {*step.predictors}
         weighing, formula = step.settings.get("design"), str(step.settings.get("formula"))
         for name in step.predictors:
-            read = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula) is not None
-            if read or name != weighing:
+            if name != weighing or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", formula):
                 shaped.add(name)
     return shaped | (set(release.predictors) - of_models)
 
