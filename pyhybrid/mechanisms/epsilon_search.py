@@ -100,12 +100,9 @@ def meet_epsilon(
     session = open_session(mechanism.bind(df), **options).by_unit(mechanism.unit)
     mechanism.refuse(session, refits)
 
-    def at(value: float) -> PseudoPosteriorMechanism:
-        return replace(mechanism, **{name: value})  # type: ignore[arg-type]
-
     def cost(value: float, refits: int = 0) -> float:
         """Epsilon of a release at this value; 0 where all weights are 0."""
-        candidate = at(value)
+        candidate = replace(mechanism, **{name: value})  # type: ignore[arg-type]
         if not candidate.weights(session).any():
             return 0.0
         path = candidate.fit(session)
@@ -129,9 +126,8 @@ def meet_epsilon(
             f"target_epsilon was not met in {_ROUNDS} rounds: refits without single records raise "
             f"epsilon at {name} = {value:.4g} to {charged:g}; change the other options"
         )
-    return Solution(
-        mechanism=at(value), value=value, epsilon=charged, tried=search.tried, session=session
-    )
+    at = replace(mechanism, **{name: value})  # type: ignore[arg-type]
+    return Solution(mechanism=at, value=value, epsilon=charged, tried=search.tried, session=session)
 
 
 class Search:

@@ -30,9 +30,6 @@ from typing import Any
 from pyhybrid.core.errors import EngineUnavailable, InvalidInput, PyhybridError, SamplingError
 from pyhybrid.rbridge.conversion import RError, from_r, to_r
 
-_TIMEOUT = 60.0
-_R_4_5 = (4, 5)
-_LAST_FOR_OLDER_R = (3, 6, 5)
 _LOOK = """
 version_of <- function(p) tryCatch(as.character(utils::packageVersion(p)), error = function(e) "")
 boost <- c(system.file("include", package = "BH"), "/usr/include")
@@ -111,7 +108,7 @@ def _look(r_home: str | None, path: str | None) -> RStatus:
 def _stdout(command: list[str]) -> str:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, errors="replace"
+            command, capture_output=True, text=True, timeout=60.0, check=False, errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -122,7 +119,7 @@ def _why_not(versions: dict[str, str], rinterface: str) -> tuple[str, str]:
     """The first thing that stands in the way, and its remedy; empty if nothing does."""
     if not rinterface:
         return "rpy2 must be installed: not found in this Python", "pip install 'pyhybrid[r]'"
-    if _numbers(versions["R"]) < _R_4_5 and _numbers(rinterface) > _LAST_FOR_OLDER_R:
+    if _numbers(versions["R"]) < (4, 5) and _numbers(rinterface) > (3, 6, 5):
         return (
             f"R is too old for the installed rpy2: found R {versions['R']}, and rpy2-rinterface "
             f"{rinterface} needs R >= 4.5",

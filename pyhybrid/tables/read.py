@@ -49,9 +49,8 @@ _AMOUNT = (
     rf"((?:{_WORD}|[{_SYMBOLS}%‰°²³/.*†]){{0,8}})\s*([)−–-]?)\s*\Z"
 )
 """A number with signs, separators and a unit: what stands before, in and after it."""
-_ABOUT = (
-    r"\A\s*(?:[~≈±<>≤≥=]+|(?:ca|c|circa|about|approx)(?:\.\s*|\s+))?\s*(\[)?(.*\d)\s*(?(1)\])\s*\+?\s*\Z"
-)
+_MARK = r"[~≈±<>≤≥=]+|(?:ca|c|circa|about|approx)(?:\.\s*|\s+)"
+_ABOUT = rf"\A\s*(?:{_MARK})?\s*(\[)?(.*\d)\s*(?(1)\])\s*\+?\s*\Z"
 """What may stand about numbers: ~48, >7, [48], ca. 48, 17+."""
 _NO_UNIT = r"[\d\s.,'’+()−–-]"
 WRITTEN = "decimals as they are written"

@@ -94,8 +94,7 @@ class LipschitzWeighted(PseudoPosteriorMechanism):
         Measure f_i of risk: the papers' size, or how far the log-likelihood moves over the
         posterior, its range or its deviation, as accounting by range or mu charges it.
     weights_over : {"kept", "all"}
-        Draws that f_i is taken over where `draw_quantile` is below 1: those it keeps, or all, as in
-        the supplement's script, whose ``thresh`` is in the bound alone.
+        Draws that f_i is over: those that `draw_quantile` keeps, or all, as in the printed script.
 
     Other parameters as in `pyhybrid.mechanisms.weighted.base.PseudoPosteriorMechanism`.
     """

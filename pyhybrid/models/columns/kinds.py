@@ -54,8 +54,7 @@ _FEW_NUMBERS = 30  # whole, with gaps, and of ten records each: codes
 
 @dataclass(frozen=True, kw_only=True)
 class Leveled(Kind):
-    """A column of levels: a tuple of all values, texts, numbers or logicals, two or more; one is
-    enough beside missing values, as of a box to check."""
+    """A column of levels: all texts, numbers or logicals, two or more, or one and missing ones."""
 
     levels: tuple[Any, ...] = ()
     decimals: int | None = field(default=None, init=False)
