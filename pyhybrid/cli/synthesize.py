@@ -256,7 +256,7 @@ def _draft_types(request: Request, left: pd.DataFrame, source: SourceTable) -> N
         )
     if why := no_records(source.frame):
         note(why)
-    write_draft(path, left.drop(columns=[*risky]), source.codes)
+    write_draft(path, left.drop(columns=[*risky]), source.codes, source.zeros)
     again = _words(types=[path], drop=_listed(risky))
     raise InvalidInput(
         f"nothing was released yet. {path} was written: a draft of what each column can hold, as "

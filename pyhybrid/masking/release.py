@@ -135,7 +135,7 @@ class MaskedRelease:
         return _unchanged(self.data, self.synthetic, self.keys)
 
     def with_unsynthesized(self, table: pd.DataFrame) -> MaskedRelease:
-        """The release with every column but the keys from `table`, as of `pyhybrid.Release`."""
+        """The release with every column but the keys from `table`, as it stands there."""
         if not table.index.equals(self.synthetic[0].index):
             raise InvalidInput("table must have the rows of the synthetic data, in their order")
         keys = list(self.keys)

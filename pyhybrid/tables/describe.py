@@ -45,7 +45,7 @@ from pyhybrid.models.formula.values import are_dates, is_number
 from pyhybrid.running.files import write_files
 from pyhybrid.tables.after import values_of
 from pyhybrid.tables.domains import MOST_EFFECTS_OF_A_COLUMN, ranged, step_of_ends
-from pyhybrid.tables.read import WRITTEN, text_among_numbers
+from pyhybrid.tables.read import text_among_numbers
 
 _FEW_VALUES, _RECORDS_OF_A_VALUE = 30, 20  # of numbers with decimals that are taken as levels
 _RARE = 10
@@ -206,23 +206,26 @@ def seen_kind(column: pd.Series, declared: tuple[int, ...] | None = None) -> Kin
 
 
 def write_draft(
-    path: Path, columns: pd.DataFrame, codes: Mapping[str, tuple[int, ...]] | None = None
+    path: Path,
+    columns: pd.DataFrame,
+    codes: Mapping[str, tuple[int, ...]],
+    zeros: Mapping[str, int],
 ) -> None:
-    """Write what each column can hold, going by its values and the `codes` that its file declares,
-    to be confirmed, and beside it the schema by which editors complete it."""
+    """Write what each column can hold, going by its values, the `codes` that its file declares, and
+    decimals of numbers with `zeros` at their end, to be confirmed, and beside it the schema by
+    which editors complete it."""
     schema = path.with_name("types.schema.json")
     of_each = {CONFIRMED: False} if CONFIRMED in columns else {}
     types: dict[str, Any] = {SCHEMA: schema.name, **({} if of_each else {CONFIRMED: False})}
     if AFTER not in columns:
         types[AFTER] = []
-    written = columns.attrs.get(WRITTEN, {})
     for name, column in columns.items():
-        kind = seen_kind(column, (codes or {}).get(str(name)))
+        kind = seen_kind(column, codes.get(str(name)))
         if kind is not None:
             note, code = DRAFTED, _of_codes(column, kind)
             if isinstance(kind, Leveled):
                 note = _OF_DATES if are_dates(column) else note
-                if digits := written.get(str(name)):
+                if digits := zeros.get(str(name), 0):
                     text = f"{{:.{digits}f}}".format  # 401.90
                     column = column.map(text, na_action="ignore")
                     kind = replace(kind, levels=tuple(map(text, kind.levels)))

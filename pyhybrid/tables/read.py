@@ -53,8 +53,6 @@ _MARK = r"[~≈±<>≤≥=]+|(?:ca|c|circa|about|approx)(?:\.\s*|\s+)"
 _ABOUT = rf"\A\s*(?:{_MARK})?\s*(\[)?(.*\d)\s*(?(1)\])\s*\+?\s*\Z"
 """What may stand about numbers: ~48, >7, [48], ca. 48, 17+."""
 _NO_UNIT = r"[\d\s.,'’+()−–-]"
-WRITTEN = "decimals as they are written"
-"""Attribute of a table: decimals by column of few numbers, with zeros at their end: 250.00."""
 _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 
 
@@ -62,8 +60,9 @@ _THOUSANDS = r"[1-9]\d{0,2}\.\d{3}"  # every number with a point
 class SourceTable:
     """A table read from a file: numbers as numbers and text as text; its columns as they are to be
     published: texts with plain numbers, of a Parquet file those that `frame` has otherwise; what
-    reads one cell alone (`by_cell`), a remark by column of numbers that has text among them, and
-    the codes that the file declares. `file_format` is that of a release, "csv" or "parquet"."""
+    reads one cell alone (`by_cell`), a remark by column of numbers that has text among them, the
+    codes that the file declares, and decimals by column of few numbers with `zeros` at their end:
+    250.00. `file_format` is that of a release, "csv" or "parquet"."""
 
     frame: pd.DataFrame
     text: pd.DataFrame
@@ -72,6 +71,7 @@ class SourceTable:
     remarks: Mapping[str, str] = field(default_factory=dict)
     of_file: tuple[str, ...] = ()
     codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    zeros: Mapping[str, int] = field(default_factory=dict)
     by_cell: Callable[[str, Form], pd.Series]
     excel_safe: bool = False
 
@@ -161,19 +161,16 @@ def read_file(
     ways = {name: replace(general, missing=marks[name], loose=name in numbers) for name in marks}
     text = with_columns(texts.cells, {name: way.plain(texts.cells[name])
                                       for name, way in ways.items() if way.says})  # fmt: skip
-    columns, remarks = {}, {}
+    columns, remarks, zeros = {}, {}, {}
     for name in text:
         why = ways[name].unread(texts.cells[name], text[name])
         column = text[name].where(~text[name].isin(MISSING_LEVELS)) if why else _typed(text[name])
-        columns[name] = column
+        columns[name], zeros[str(name)] = column, _zeros_of_codes(text[name], column)
         if why := why or text_among_numbers(column) or marks_among_numbers(text[name], column):
             remarks[str(name)] = why
     frame = with_columns(frame, columns)
     if kind == "parquet":
         text = whole[[name for name in whole if whole[name].dtype != frame[name].dtype]]
-    else:  # no CSV file is written with attributes
-        frame.attrs[WRITTEN] = {str(name): digits for name, column in columns.items()
-                                if (digits := _zeros_of_codes(text[name], column))}  # fmt: skip
     return SourceTable(
         frame=frame,
         text=text,
@@ -182,6 +179,7 @@ def read_file(
         remarks=remarks,
         of_file=texts.remarks,
         codes=texts.codes,
+        zeros=zeros,
         by_cell=lambda name, form: (
             _cells(texts.cells[name], form, ways[name]) if name in texts.cells else frame[name]
         ),

@@ -40,7 +40,6 @@ from pyhybrid.mechanisms.censored.center import REGION, Center, center_of_draws,
 from pyhybrid.models.base import BoundModel, Model
 from pyhybrid.models.columns.form import forms_of, read_in_forms
 from pyhybrid.models.default_model import described_model
-from pyhybrid.models.families.regression import BoundRegression
 from pyhybrid.models.families.two_block import check_one_block
 from pyhybrid.privacy.bounds import bounds_of
 from pyhybrid.privacy.conversions import RELATIONS, STRICT, bound_of_epsilon
@@ -167,7 +166,7 @@ class Calibration:
             distance=None if self.center is None else self._distance(bound, self.center),
         )
 
-    def _distance(self, bound: BoundModel, center: Center) -> float | None:
+    def _distance(self, bound: Any, center: Center) -> float | None:
         """Over draws u ~ N(0, 1) of p parameters about theta_ref, whitened, the frozen rows' log-
         likelihood falls by k p / 2 on average, and their region ends at `region` / sqrt(k); that of
         the new records, b'u - r u'u / 2 with r = k n / n_frozen, has variance |b|^2 + r^2 p / 2 and
@@ -175,7 +174,6 @@ class Calibration:
         frozen, draws = center.frozen, self.draws
         if frozen is None or draws.n_draws < _FEWEST_FOR_VARIANCE:
             return None
-        assert isinstance(bound, BoundRegression)
         p = sum(values.size for values in center.parameters.values())
         left = bound.frozen_log_lik(frozen, draws).total(np.ones(frozen.n)).mean()
         k = 2 * max(frozen.count @ frozen.center - left, 0.0) / p
